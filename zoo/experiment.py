@@ -1,0 +1,232 @@
+"""Experiment: every dial of a run; and `build`, which turns one into the steps that all entry points share."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import gin
+import keras
+import tensorflow as tf
+
+from zoo import step as steps
+from zoo.guards import check
+from zoo.input_pipelines.pipeline import Data
+from zoo.optimizers import Schedule
+from zoo.strategy import Choice, create_strategy
+
+PRECISIONS = ("float32", "mixed_bfloat16")
+
+
+@gin.configurable
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One run, completely. Everything a `.gin` file says of a run as a whole is bound here.
+
+    Attributes:
+      model: function of `(input_size, num_classes)` that returns the network.
+      data: function that returns the `Data` of the run: `@fake_imagenet`, `@imagenet` or `@synthetic`.
+      optimizer: function that returns a Keras optimizer.
+      learning_rate: function of `(global_batch_size, total_steps)` that returns the rate as a function of the step.
+      input_size: height and width of images, in pixels.
+      num_classes: number of logits.
+      global_batch_size: examples per step over all replicas; either this or `per_replica_batch_size`.
+      per_replica_batch_size: examples per step and replica.
+      microbatches: parts that each replica takes its batch in, to save memory; the result is that of as many replicas.
+      train_examples: examples in an epoch; None takes all that the data have, fewer take the first so many.
+      eval_examples: examples of an evaluation; None takes all.
+      train_epochs: length of the run; either this or `train_steps`.
+      train_steps: length of the run in optimizer steps.
+      eval_every_epochs: how often to evaluate; the end of the run is always evaluated.
+      checkpoint_every_steps: how often to write a checkpoint; the end of the run always has one.
+      keep_checkpoints: how many of the newest checkpoints to keep.
+      steps_per_loop: steps in one call of the device; metrics are read and logged once per call.
+      weight_decay: λ of the coupled L2 term, g + λ·w, on kernels.
+      clip_norm: the largest global norm of the gradient; None does not clip.
+      label_smoothing: share of the target that is spread over all classes, in training.
+      precision: 'float32', or 'mixed_bfloat16' (bfloat16 products, float32 weights and statistics).
+      xla: compile forward and backward with XLA; None decides by device: yes on GPUs, no on CPUs (a TPU always compiles
+        the whole step).
+      seed: of weights, order of examples and augmentation.
+      accelerator: 'auto', 'tpu', 'gpu' or 'cpu', see `zoo.strategy.create_strategy`; so are the next five.
+      allow_cpu: whether 'auto' may settle for the CPU.
+      cpu_replicas: replicas on a CPU.
+      tpu: which TPU.
+      tpu_zone: its zone.
+      tpu_project: its project.
+      rehearsal: whether this is a shrunken run that only shows that the real one would work.
+    """
+
+    model: Callable[..., keras.Model] = gin.REQUIRED
+    data: Callable[..., Data] = gin.REQUIRED
+    optimizer: Callable[[], keras.optimizers.Optimizer] = gin.REQUIRED
+    learning_rate: Callable[..., Schedule] = gin.REQUIRED
+    input_size: int = gin.REQUIRED
+    num_classes: int = gin.REQUIRED
+
+    global_batch_size: int | None = None
+    per_replica_batch_size: int | None = None
+    microbatches: int = 1
+    train_examples: int | None = None
+    eval_examples: int | None = None
+    train_epochs: float | None = None
+    train_steps: int | None = None
+    eval_every_epochs: float = 1.0
+    checkpoint_every_steps: int = 1000
+    keep_checkpoints: int = 3
+    steps_per_loop: int = 100
+
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
+    label_smoothing: float = 0.0
+    precision: str = "float32"
+    xla: bool | None = None
+    seed: int = 0
+
+    accelerator: str = "auto"
+    allow_cpu: bool = False
+    cpu_replicas: int = 1
+    tpu: str = "local"
+    tpu_zone: str | None = None
+    tpu_project: str | None = None
+    rehearsal: bool = False
+
+    def create_strategy(self) -> Choice:
+        """Picks the devices; see `zoo.strategy.create_strategy`."""
+        return create_strategy(
+            self.accelerator,
+            allow_cpu=self.allow_cpu,
+            cpu_replicas=self.cpu_replicas,
+            tpu=self.tpu,
+            tpu_zone=self.tpu_zone,
+            tpu_project=self.tpu_project,
+        )
+
+    def create_data(self, data_dir: str, write: bool = True) -> Data:
+        """Opens the data under `data_dir`. Fake data are written there on first use if `write`."""
+        return self.data(
+            data_dir=data_dir,
+            input_size=self.input_size,
+            num_classes=self.num_classes,
+            train_examples=self.train_examples,
+            eval_examples=self.eval_examples,
+            write=write,
+        )
+
+    def batch_size(self, replicas: int) -> int:
+        """The global batch size on `replicas` replicas."""
+        return self.global_batch_size or self.per_replica_batch_size * replicas
+
+
+class Program(NamedTuple):
+    """The steps of an experiment, to be run in replica context under the strategy that they were built for.
+
+    Attributes:
+      state: what a step changes.
+      gradients: forward and backward pass of one replica, a pure function; see `step.make_gradients`.
+      train_step: see `step.make_train_step`.
+      eval_step: see `step.make_eval_step`.
+      batch_spec: shapes and dtypes of one replica's `(inputs, labels, mask)`.
+      learning_rate: the rate as a function of the step.
+      jit_compile: whether XLA compiles `gradients`; TPUStrategy compiles the whole step by itself.
+    """
+
+    state: steps.State
+    gradients: Callable
+    train_step: Callable
+    eval_step: Callable
+    batch_spec: tuple[tf.TensorSpec, ...]
+    learning_rate: Schedule
+    jit_compile: bool
+
+
+def build(
+    experiment: Experiment,
+    strategy: tf.distribute.Strategy,
+    *,
+    total_steps: int,
+    replicas: int | None = None,
+    all_reduce: steps.AllReduce = steps.sum_over_replicas,
+) -> Program:
+    """Builds model, optimizer and steps. Train, benchmark, preflight and compare all use these very steps.
+
+    Args:
+      experiment: the run.
+      strategy: to build under.
+      total_steps: length of the run, which the learning rate is laid over.
+      replicas: number of replicas that the step is for, if not the strategy's own.
+      all_reduce: sums each tensor of a list over all replicas.
+
+    Raises:
+      UserError: if the settings contradict one another.
+    """
+    replicas = replicas or strategy.num_replicas_in_sync
+    global_batch_size = experiment.batch_size(replicas)
+    with strategy.scope():
+        model = create_model(experiment)
+        optimizer = experiment.optimizer()
+        optimizer.build(model.trainable_variables)
+        step = tf.Variable(
+            0, dtype=tf.int64, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA, name="step"
+        )
+    state = steps.State(model=model, averaged=model, optimizer=optimizer, step=step)
+    jit_compile = _jit_compile(experiment, strategy, model)
+    learning_rate = experiment.learning_rate(global_batch_size=global_batch_size, total_steps=total_steps)
+    gradients = steps.make_gradients(
+        model,
+        global_batch_size=global_batch_size,
+        label_smoothing=experiment.label_smoothing,
+        microbatches=experiment.microbatches,
+        jit_compile=jit_compile,
+    )
+    train_step = steps.make_train_step(
+        state,
+        gradients,
+        learning_rate=learning_rate,
+        weight_decay=experiment.weight_decay,
+        clip_norm=experiment.clip_norm,
+        replicas=replicas,
+        all_reduce=all_reduce,
+    )
+    rows = global_batch_size // replicas
+    batch_spec = (
+        tf.TensorSpec([rows, *model.input.shape[1:]], model.input.dtype, name="inputs"),
+        tf.TensorSpec([rows], tf.int32, name="labels"),
+        tf.TensorSpec([rows], tf.float32, name="mask"),
+    )
+    eval_step = steps.make_eval_step(state.averaged)
+    return Program(state, gradients, train_step, eval_step, batch_spec, learning_rate, jit_compile)
+
+
+def create_model(experiment: Experiment) -> keras.Model:
+    """The network of an experiment, with weights drawn from its seed, under its precision."""
+    before = keras.config.dtype_policy()
+    # Plus one: seed 0 of TensorFlow makes shuffles with a tensor for a seed fail.
+    keras.utils.set_random_seed(experiment.seed + 1)
+    keras.config.set_dtype_policy(experiment.precision)
+    try:
+        model = experiment.model(input_size=experiment.input_size, num_classes=experiment.num_classes)
+    finally:
+        keras.config.set_dtype_policy(before)
+    odd = [v.path for v in model.non_trainable_variables if v.dtype != "float32"]
+    check(not odd, f"{model.name}: {odd[:1]} is a state that can't be averaged over replicas; use zoo's own layers.")
+    return model
+
+
+def _jit_compile(experiment: Experiment, strategy: tf.distribute.Strategy, model: keras.Model) -> bool:
+    """Whether XLA compiles forward and backward apart. Under TPUStrategy never: it compiles the whole step itself."""
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return False
+    synchronized = [layer.name for layer in model.layers if getattr(layer, "synchronized", False)]
+    if synchronized and strategy.num_replicas_in_sync > 1:
+        for option, value in (("xla", None), ("microbatches", 1)):
+            check(
+                getattr(experiment, option) in (value, False),
+                f"Experiment.{option} = {getattr(experiment, option)}: does not go with the all-reduce inside {synchronized[0]} "
+                f"(synchronized batch normalization) under MirroredStrategy. Bind Experiment.{option} = {value}, or "
+                "synchronized_norm = False.",
+            )
+        return False
+    if experiment.xla is not None:
+        return experiment.xla
+    # On a CPU, TensorFlow's own convolutions train ResNet-50 several times as fast as XLA's.
+    return bool(tf.config.list_logical_devices("GPU")) and experiment.accelerator != "cpu"

@@ -1,0 +1,29 @@
+"""Writes a trained network as a `.keras` file that plain Keras loads, in safe mode, without zoo."""
+
+import os
+
+import keras
+import tensorflow as tf
+
+
+def to_stock_layers(model: keras.Model) -> keras.Model:
+    """The same network, weights included, of Keras's own layers: each layer of zoo is replaced by its `stock()`."""
+
+    def clone(layer: keras.layers.Layer) -> keras.layers.Layer:
+        return layer.stock() if hasattr(layer, "stock") else layer.__class__.from_config(layer.get_config())
+
+    stock = keras.models.clone_model(model, clone_function=clone)
+    stock.set_weights([v.numpy() for v in model.weights])
+    return stock
+
+
+def export_keras(model: keras.Model, path: str) -> None:
+    """Writes `model` to `path`, a `.keras` file: uint8 images in, float32 logits out. An old file stays until it is whole."""
+    part = path.removesuffix(".keras") + ".part.keras"
+    to_stock_layers(model).save(part)
+    tf.io.gfile.rename(part, path, overwrite=True)
+
+
+def export_path(workdir: str) -> str:
+    """Where a run leaves its network."""
+    return os.path.join(workdir, "model.keras")

@@ -1,0 +1,97 @@
+"""Gin files: where they are found, how they are read, and what the workdir keeps of them."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import gin
+
+from zoo.guards import UserError
+
+T = TypeVar("T")
+
+# Where a file is looked for, in this order: as given, from the root of a checkout, and inside an installed package.
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
+SEARCH_PATHS = ("", os.path.dirname(PACKAGE), PACKAGE)
+
+
+def find_file(name: str) -> str:
+    """The path that a --gin_file means.
+
+    Raises:
+      UserError: if there is none, naming those that zoo brings along.
+    """
+    for path in SEARCH_PATHS:
+        candidate = os.path.join(path, name)
+        if os.path.isfile(candidate):
+            return candidate
+    raise UserError(f"--gin_file={name}: no such file. zoo brings {', '.join(shipped_files())}.")
+
+
+def shipped_files() -> list[str]:
+    """The runnable `.gin` files that zoo brings along, as they are given to --gin_file."""
+    for path in SEARCH_PATHS[1:]:
+        folder = os.path.join(path, "gin")
+        if os.path.isdir(folder):
+            return [f"gin/{name}" for name in sorted(os.listdir(folder)) if name.endswith(".gin")]
+    return []
+
+
+def parse(gin_files: Sequence[str], bindings: Sequence[str] = ()) -> list[str]:
+    """Reads files, then bindings, into Gin's configuration; what comes later wins. Returns the paths of the files.
+
+    Raises:
+      UserError: if a file is missing or anything in it can't be read.
+    """
+    # Imported for what they register with Gin.
+    import zoo.experiment
+    import zoo.input_pipelines.synthetic
+    import zoo.input_pipelines.tfrecords
+    import zoo.models.resnet
+    import zoo.optimizers  # noqa: F401
+
+    gin.clear_config()
+    for path in SEARCH_PATHS[1:]:
+        gin.add_config_file_search_path(path)
+    paths = [find_file(name) for name in gin_files]
+    for path in paths:
+        _readable(f"--gin_file={path}", lambda path=path: gin.parse_config_file(path))
+    for binding in bindings:
+        _readable(f"--gin_bindings={binding!r}", lambda binding=binding: gin.parse_config(binding))
+    return paths
+
+
+def _readable(origin: str, read) -> None:
+    try:
+        read()
+    except (ValueError, SyntaxError, TypeError, OSError, AttributeError, ImportError) as error:
+        lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+        raise UserError(f"{origin}: {' '.join(lines)}") from error
+
+
+def create(configurable: Callable[[], T]) -> T:
+    """Calls a configurable whose arguments all come from the configuration.
+
+    Raises:
+      UserError: if a required one is missing.
+    """
+    try:
+        return configurable()
+    except RuntimeError as error:
+        raise UserError(f"{error}. Bind it in the Gin file or with --gin_bindings.") from error
+
+
+def write(workdir: str) -> None:
+    """Writes the configuration as parsed and as operative so far into the workdir."""
+    import tensorflow as tf
+
+    tf.io.gfile.makedirs(workdir)
+    for name, text in (("config.gin", gin.config_str()), ("operative_config.gin", gin.operative_config_str())):
+        with tf.io.gfile.GFile(os.path.join(workdir, name), "w") as file:
+            file.write(text)
+
+
+def default_workdir(gin_files: Sequence[str], rehearsal: bool) -> str:
+    """`runs/<stem of the first file>`, with `-smoke` behind it in a rehearsal."""
+    stem = os.path.splitext(os.path.basename(gin_files[0]))[0]
+    return os.path.join("runs", stem + ("-smoke" if rehearsal else ""))

@@ -1,0 +1,48 @@
+"""JPEG to pixels: the crops of training and of evaluation."""
+
+import tensorflow as tf
+
+AREA_RANGE = (0.08, 1.0)
+ASPECT_RATIO_RANGE = (3 / 4, 4 / 3)
+CENTRE_FRACTION = 0.875
+
+
+def train_image(jpeg: tf.Tensor, size: int, key: tf.Tensor) -> tf.Tensor:
+    """Decodes a random part of an image, resizes it to `[size, size, 3]` uint8 and flips every other one.
+
+    The crop is that of Inception (Szegedy et al., 2014, arXiv:1409.4842, section 6): area and aspect ratio uniform in
+    their ranges; the whole image where ten tries find none that fits. Bicubic, as in evaluation. Only the part is decoded.
+
+    Args:
+      jpeg: encoded image, string scalar.
+      size: height and width of the result.
+      key: int64 `[2]`; the result follows from it.
+    """
+    shape = tf.io.extract_jpeg_shape(jpeg)
+    begin, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
+        shape,
+        tf.zeros([1, 0, 4]),
+        seed=key,
+        area_range=AREA_RANGE,
+        aspect_ratio_range=ASPECT_RATIO_RANGE,
+        max_attempts=10,
+        use_image_if_no_bounding_boxes=True,
+    )
+    window = tf.stack([begin[0], begin[1], extent[0], extent[1]])
+    image = _resize(tf.io.decode_and_crop_jpeg(jpeg, window, channels=3), size)
+    return tf.image.stateless_random_flip_left_right(image, seed=key)
+
+
+def eval_image(jpeg: tf.Tensor, size: int) -> tf.Tensor:
+    """Decodes the central square, 0.875 of the shorter side, resized to `[size, size, 3]` uint8 (bicubic)."""
+    shape = tf.io.extract_jpeg_shape(jpeg)
+    height, width = shape[0], shape[1]
+    side = tf.cast(tf.round(CENTRE_FRACTION * tf.cast(tf.minimum(height, width), tf.float32)), tf.int32)
+    side = tf.maximum(side, 1)
+    window = tf.stack([(height - side) // 2, (width - side) // 2, side, side])
+    return _resize(tf.io.decode_and_crop_jpeg(jpeg, window, channels=3), size)
+
+
+def _resize(image: tf.Tensor, size: int) -> tf.Tensor:
+    resized = tf.image.resize(image, [size, size], tf.image.ResizeMethod.BICUBIC)
+    return tf.cast(tf.round(tf.clip_by_value(resized, 0, 255)), tf.uint8)

@@ -1,0 +1,164 @@
+"""Images in TFRecord files of the official ImageNet layout: real ones and fake ones, by one reader."""
+
+import dataclasses
+import os
+
+import gin
+import tensorflow as tf
+
+from zoo.data.fake_imagenet import MANIFEST, write_fake_imagenet
+from zoo.data.records import count_records
+from zoo.guards import UserError, check
+from zoo.input_pipelines import images
+from zoo.input_pipelines.pipeline import Data, Source
+from zoo.input_pipelines.synthetic import synthetic
+
+# Counting reads every file; these two sets are known, and each epoch's length is checked against them while it is read.
+OFFICIAL_COUNTS = {("train", 1024): 1_281_167, ("validation", 128): 50_000}
+CALLER_GIVES = ["data_dir", "input_size", "num_classes", "train_examples", "eval_examples", "write"]
+
+
+@gin.configurable(denylist=CALLER_GIVES)
+def imagenet(
+    *,
+    data_dir: str,
+    input_size: int,
+    num_classes: int,
+    train_examples: int | None = None,
+    eval_examples: int | None = None,
+    write: bool = True,
+    shuffle_buffer: int = 16_384,
+) -> Data:
+    """ImageNet, or any other images in its official layout.
+
+    Args:
+      data_dir: folder or gs:// address that holds `train-00000-of-01024` … and `validation-00000-of-00128` …, or holds
+        them in its folders `train` and `validation`. Labels run from 1 to `num_classes`.
+      input_size: height and width of the images given out.
+      num_classes: a label beyond it is an error.
+      train_examples: use the first so many; None uses all.
+      eval_examples: use the first so many; None uses all.
+      write: not used; real data are never written.
+      shuffle_buffer: records that the order of an epoch is shuffled over, after the files; about 110 KB each.
+
+    Raises:
+      UserError: if files are missing, or hold fewer examples than asked for.
+    """
+    train = _split(data_dir, "train", input_size, num_classes, train_examples, shuffle_buffer)
+    evaluation = _split(data_dir, "validation", input_size, num_classes, eval_examples, shuffle_buffer)
+    return Data(train, evaluation)
+
+
+@gin.configurable(denylist=CALLER_GIVES)
+def fake_imagenet(
+    *,
+    data_dir: str,
+    input_size: int,
+    num_classes: int,
+    train_examples: int | None = None,
+    eval_examples: int | None = None,
+    write: bool = True,
+    default_train_examples: int = 51_200,
+    default_eval_examples: int = 5_000,
+    shuffle_buffer: int = 16_384,
+) -> Data:
+    """JPEGs of textures in the layout of ImageNet, which a network can learn; see `zoo.data.fake_imagenet`.
+
+    They are written under `data_dir` on first use. See `imagenet` for the other arguments.
+
+    Args:
+      write: write the files if they are not there; without it, noise of the same shape stands in for them.
+      default_train_examples: how many to write where the experiment does not say.
+      default_eval_examples: how many to write where the experiment does not say.
+    """
+    train_examples = train_examples or default_train_examples
+    eval_examples = eval_examples or default_eval_examples
+    directory = os.path.join(data_dir, f"fake_imagenet-{num_classes}-classes-{train_examples}-{eval_examples}")
+    sizes = {"input_size": input_size, "num_classes": num_classes}
+    if not write and not tf.io.gfile.exists(os.path.join(directory, MANIFEST)):
+        data = synthetic(data_dir="", train_examples=train_examples, eval_examples=eval_examples, **sizes)
+        later = f"fake ImageNet, to be written to {directory} on first use"
+        train = dataclasses.replace(data.train, description=f"{train_examples} examples of {later}")
+        return dataclasses.replace(data, train=train)
+    write_fake_imagenet(
+        directory, train_images=train_examples, validation_images=eval_examples, classes=num_classes
+    )
+    return imagenet(data_dir=directory, shuffle_buffer=shuffle_buffer, **sizes)
+
+
+def _split(
+    data_dir: str, split: str, input_size: int, num_classes: int, wanted: int | None, shuffle_buffer: int
+) -> Source:
+    files = _files(data_dir, split)
+    available = OFFICIAL_COUNTS.get((split, len(files))) or sum(count_records(files))
+    check(
+        available >= (wanted or 1),
+        f"{data_dir}: its {split} files hold {available} examples, {wanted or 1} are asked for. Lower "
+        f"Experiment.{'train' if split == 'train' else 'eval'}_examples, or bind None to take what there is.",
+    )
+    count = wanted or available
+
+    def epoch(seed, number):
+        if count < available:
+            # Always the same first examples; only their order changes from epoch to epoch.
+            dataset = tf.data.TFRecordDataset(files).take(count)
+        else:
+            order = tf.random.experimental.stateless_shuffle(tf.constant(files), seed=tf.stack([seed, number]))
+            dataset = _interleave(order)
+        return dataset.shuffle(
+            min(shuffle_buffer, count), seed=seed * 1_000_003 + number, reshuffle_each_iteration=False
+        )
+
+    def in_order():
+        return tf.data.TFRecordDataset(files).take(count) if count < available else _interleave(tf.constant(files))
+
+    def decode_train(record, key):
+        jpeg, label = _parse(record, num_classes)
+        return images.train_image(jpeg, input_size, key), label
+
+    def decode_eval(record):
+        jpeg, label = _parse(record, num_classes)
+        return images.eval_image(jpeg, input_size), label
+
+    description = f"{count} of {available} examples in {len(files)} file(s) {os.path.join(os.path.dirname(files[0]), split)}-*"
+    return Source(description, count, epoch, in_order, decode_train, decode_eval)
+
+
+def _files(data_dir: str, split: str) -> list[str]:
+    """The shards of a split, sorted; all that their names promise."""
+    patterns = [os.path.join(data_dir, f"{split}-*-of-*"), os.path.join(data_dir, split, f"{split}-*-of-*")]
+    files = next((found for pattern in patterns if (found := sorted(tf.io.gfile.glob(pattern)))), [])
+    if not files:
+        raise UserError(
+            f"--data_dir={data_dir}: no {split} files here ({patterns[0]} matches nothing). Point --data_dir at a folder of "
+            "TFRecords in the official ImageNet layout."
+        )
+    promised = {name.rsplit("-of-", 1)[-1] for name in files}
+    check(
+        promised == {f"{len(files):05d}"},
+        f"{data_dir}: {len(files)} {split} files, but their names say {', '.join(sorted(promised))}. Shards are missing, or "
+        "two sets lie in one folder.",
+    )
+    return files
+
+
+def _interleave(files: tf.Tensor) -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensor_slices(files).interleave(
+        tf.data.TFRecordDataset, cycle_length=16, block_length=16, num_parallel_calls=16, deterministic=True
+    )
+
+
+def _parse(record: tf.Tensor, num_classes: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """JPEG bytes and label, from 0, of a serialized `tf.train.Example`."""
+    features = {
+        "image/encoded": tf.io.FixedLenFeature([], tf.string),
+        "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+    }
+    example = tf.io.parse_single_example(record, features)
+    label = example["image/class/label"]
+    in_range = tf.debugging.Assert(
+        (label >= 1) & (label <= num_classes),
+        ["label", label, f"is out of range: labels run from 1 to Experiment.num_classes = {num_classes}"],
+    )
+    with tf.control_dependencies([in_range]):
+        return example["image/encoded"], tf.cast(label - 1, tf.int32)

@@ -1,0 +1,90 @@
+"""Optimizers, and learning rates as functions of the step.
+
+A learning-rate function of this file takes `(global_batch_size, total_steps)` and returns a function from the step (an
+int64 scalar tensor) to the learning rate (a float32 scalar tensor). Its epochs are those of the published recipe: a
+run of another length stretches or compresses the whole recipe, warm-up included, so that a short run still ends where
+the recipe ends.
+"""
+
+import math
+from collections.abc import Callable
+
+import gin
+import keras
+import tensorflow as tf
+
+Schedule = Callable[[tf.Tensor], tf.Tensor]
+
+
+@gin.configurable
+def sgd(momentum: float = 0.9, nesterov: bool = True) -> keras.optimizers.Optimizer:
+    """Stochastic gradient descent with momentum: v = momentum·v - lr·g; w = w + v (Nesterov: w + momentum·v - lr·g)."""
+    # The step hands over the learning rate with every update; the optimizer's own is never read.
+    return keras.optimizers.SGD(learning_rate=0.0, momentum=momentum, nesterov=nesterov)
+
+
+@gin.configurable(denylist=["global_batch_size", "total_steps"])
+def step_decay(
+    global_batch_size: int,
+    total_steps: int,
+    *,
+    base_learning_rate: float = 0.1,
+    base_batch_size: int = 256,
+    warmup_epochs: float = 5,
+    boundaries_epochs: tuple[float, ...] = (30, 60, 80),
+    decay: float = 0.1,
+    recipe_epochs: float = 90,
+) -> Schedule:
+    """Linear scaling, linear warm-up and steps (Goyal et al., 2017, arXiv:1706.02677; the Cloud TPU reference).
+
+    Args:
+      global_batch_size: examples per step.
+      total_steps: steps of the run, which `recipe_epochs` are laid over.
+      base_learning_rate: learning rate at `base_batch_size`; in proportion at other batch sizes.
+      base_batch_size: see `base_learning_rate`.
+      warmup_epochs: the rate rises from 0 over these.
+      boundaries_epochs: the rate is multiplied by `decay` at each of these.
+      decay: see `boundaries_epochs`.
+      recipe_epochs: length of the whole recipe.
+    """
+    peak = base_learning_rate * global_batch_size / base_batch_size
+
+    def learning_rate(step: tf.Tensor) -> tf.Tensor:
+        epoch = _recipe_epoch(step, total_steps, recipe_epochs)
+        drops = tf.add_n([tf.cast(epoch >= boundary, tf.float32) for boundary in boundaries_epochs])
+        return peak * _warmup(epoch, warmup_epochs) * tf.pow(tf.constant(decay, tf.float32), drops)
+
+    return learning_rate
+
+
+@gin.configurable(denylist=["global_batch_size", "total_steps"])
+def cosine_decay(
+    global_batch_size: int,
+    total_steps: int,
+    *,
+    base_learning_rate: float = 0.1,
+    base_batch_size: int = 256,
+    warmup_epochs: float = 5,
+    recipe_epochs: float = 90,
+) -> Schedule:
+    """Linear scaling, linear warm-up, then half a cosine down to 0 (Loshchilov and Hutter, 2016, arXiv:1608.03983).
+
+    See `step_decay` for the arguments.
+    """
+    peak = base_learning_rate * global_batch_size / base_batch_size
+
+    def learning_rate(step: tf.Tensor) -> tf.Tensor:
+        epoch = _recipe_epoch(step, total_steps, recipe_epochs)
+        progress = tf.clip_by_value((epoch - warmup_epochs) / (recipe_epochs - warmup_epochs), 0.0, 1.0)
+        return peak * _warmup(epoch, warmup_epochs) * 0.5 * (1 + tf.cos(math.pi * progress))
+
+    return learning_rate
+
+
+def _recipe_epoch(step: tf.Tensor, total_steps: int, recipe_epochs: float) -> tf.Tensor:
+    # In float64: at 10 million steps float32 counts in whole steps only.
+    return tf.cast(tf.cast(step, tf.float64) * (recipe_epochs / total_steps), tf.float32)
+
+
+def _warmup(epoch: tf.Tensor, warmup_epochs: float) -> tf.Tensor:
+    return tf.minimum(epoch / warmup_epochs, 1.0) if warmup_epochs > 0 else tf.ones(())

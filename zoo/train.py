@@ -1,0 +1,64 @@
+"""Trains the experiment of a Gin file: python -m zoo.train --gin_file=gin/resnet_tpu.gin
+
+The same command continues what is in the workdir. See README.md.
+"""
+
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow is imported: its notes bury our own lines
+
+from absl import app, flags, logging
+
+from zoo.guards import UserError
+
+GIN_FILE = flags.DEFINE_multi_string(
+    "gin_file", [], "A Gin file, from here, from the checkout or from the installed package; of several the later wins."
+)
+GIN_BINDINGS = flags.DEFINE_multi_string(
+    "gin_bindings", [], "A Gin binding, quoted for the shell: 'Experiment.seed = 1'. Wins over the files."
+)
+WORKDIR = flags.DEFINE_string(
+    "workdir", None, "Where checkpoints and metrics go. Default: runs/<stem of the first Gin file>."
+)
+DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where the data are; fake data are written below it on first use.")
+DRY_RUN = flags.DEFINE_bool("dry_run", False, "Build everything, run one step on made-up data, write nothing.")
+
+
+def main(argv: list[str]) -> None:
+    if len(argv) > 1:
+        raise UserError(f"{' '.join(argv[1:])!r} is left over: flags look like --gin_file=gin/resnet_cpu.gin.")
+    if not GIN_FILE.value:
+        raise UserError("--gin_file is missing. For example: --gin_file=gin/resnet_tpu.gin --gin_file=gin/smoke.gin")
+
+    logging.set_verbosity(logging.WARNING)
+    from zoo import gin_config
+    from zoo.experiment import Experiment
+    from zoo.train_and_evaluate import dry_run, train_and_evaluate
+
+    paths = gin_config.parse(GIN_FILE.value, GIN_BINDINGS.value)
+    print("Gin files: " + ", ".join(paths))
+    for binding in GIN_BINDINGS.value:
+        print("Gin binding: " + binding)
+    experiment = gin_config.create(Experiment)
+    if DRY_RUN.value:
+        dry_run(experiment, DATA_DIR.value)
+        return
+    workdir = WORKDIR.value or gin_config.default_workdir(GIN_FILE.value, experiment.rehearsal)
+    train_and_evaluate(experiment, workdir=workdir, data_dir=DATA_DIR.value)
+
+
+def run() -> None:
+    """Entry point of the console script `zoo-train`."""
+    try:
+        app.run(main)
+    except UserError as error:
+        print(f"zoo.train: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("zoo.train: interrupted. The same command continues from the last checkpoint.", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    run()
