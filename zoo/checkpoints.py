@@ -29,9 +29,13 @@ class Checkpoints:
           UserError: if the checkpoint is of another network or optimizer.
         """
         if self.latest:
+            status = None
             try:
-                self._manager.checkpoint.restore(self.latest).assert_consumed()
+                status = self._manager.checkpoint.restore(self.latest)
+                status.assert_consumed()
             except (AssertionError, ValueError, tf.errors.OpError) as error:
+                if status is not None:
+                    status.expect_partial()  # else TensorFlow logs a line for every value
                 raise UserError(
                     f"{self.latest}: does not fit this experiment ({str(error).strip().splitlines()[0][:300]}). The workdir "
                     "holds another experiment; choose another --workdir."

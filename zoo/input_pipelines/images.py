@@ -2,35 +2,36 @@
 
 import tensorflow as tf
 
-AREA_RANGE = (0.08, 1.0)
 ASPECT_RATIO_RANGE = (3 / 4, 4 / 3)
 CENTRE_FRACTION = 0.875
 
 
-def train_image(jpeg: tf.Tensor, size: int, key: tf.Tensor) -> tf.Tensor:
+def train_image(jpeg: tf.Tensor, size: int, key: tf.Tensor, min_crop_area: float, flip: bool) -> tf.Tensor:
     """Decodes a random part of an image, resizes it to `[size, size, 3]` uint8 and flips every other one.
 
     The crop is that of Inception (Szegedy et al., 2014, arXiv:1409.4842, section 6): area and aspect ratio uniform in
-    their ranges; the whole image where ten tries find none that fits. Bicubic, as in evaluation. Only the part is decoded.
+    their ranges, whose least area is 0.08 there; the whole image where ten tries find none that fits. Bicubic, as in evaluation. Only the part is decoded.
 
     Args:
       jpeg: encoded image, string scalar.
       size: height and width of the result.
       key: int64 `[2]`; the result follows from it.
+      min_crop_area: the least share of the image's area.
+      flip: whether to mirror every other image.
     """
     shape = tf.io.extract_jpeg_shape(jpeg)
     begin, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
         shape,
         tf.zeros([1, 0, 4]),
         seed=key,
-        area_range=AREA_RANGE,
+        area_range=(min_crop_area, 1.0),
         aspect_ratio_range=ASPECT_RATIO_RANGE,
         max_attempts=10,
         use_image_if_no_bounding_boxes=True,
     )
     window = tf.stack([begin[0], begin[1], extent[0], extent[1]])
     image = _resize(tf.io.decode_and_crop_jpeg(jpeg, window, channels=3), size)
-    return tf.image.stateless_random_flip_left_right(image, seed=key)
+    return tf.image.stateless_random_flip_left_right(image, seed=key) if flip else image
 
 
 def eval_image(jpeg: tf.Tensor, size: int) -> tf.Tensor:

@@ -28,6 +28,8 @@ def imagenet(
     eval_examples: int | None = None,
     write: bool = True,
     shuffle_buffer: int = 16_384,
+    min_crop_area: float = 0.08,
+    flip: bool = True,
 ) -> Data:
     """ImageNet, or any other images in its official layout.
 
@@ -40,13 +42,26 @@ def imagenet(
       eval_examples: use the first so many; None uses all.
       write: not used; real data are never written.
       shuffle_buffer: records that the order of an epoch is shuffled over, after the files; about 110 KB each.
+      min_crop_area: the least share of an image that a training crop takes.
+      flip: mirror every other training image.
 
     Raises:
       UserError: if files are missing, or hold fewer examples than asked for.
     """
-    train = _split(data_dir, "train", input_size, num_classes, train_examples, shuffle_buffer)
-    evaluation = _split(data_dir, "validation", input_size, num_classes, eval_examples, shuffle_buffer)
-    return Data(train, evaluation)
+
+    def decode_train(record, key):
+        jpeg, label = _parse(record, num_classes)
+        return images.train_image(jpeg, input_size, key, min_crop_area, flip), label
+
+    def decode_eval(record):
+        jpeg, label = _parse(record, num_classes)
+        return images.eval_image(jpeg, input_size), label
+
+    decoders = {"decode_train": decode_train, "decode_eval": decode_eval}
+    return Data(
+        Source(**_split(data_dir, "train", train_examples, shuffle_buffer), **decoders),
+        Source(**_split(data_dir, "validation", eval_examples, shuffle_buffer), **decoders),
+    )
 
 
 @gin.configurable(denylist=CALLER_GIVES)
@@ -86,9 +101,8 @@ def fake_imagenet(
     return imagenet(data_dir=directory, shuffle_buffer=shuffle_buffer, **sizes)
 
 
-def _split(
-    data_dir: str, split: str, input_size: int, num_classes: int, wanted: int | None, shuffle_buffer: int
-) -> Source:
+def _split(data_dir: str, split: str, wanted: int | None, shuffle_buffer: int) -> dict:
+    """The parts of a `Source` that know the files of a split."""
     files = _files(data_dir, split)
     available = OFFICIAL_COUNTS.get((split, len(files))) or sum(count_records(files))
     check(
@@ -112,16 +126,9 @@ def _split(
     def in_order():
         return tf.data.TFRecordDataset(files).take(count) if count < available else _interleave(tf.constant(files))
 
-    def decode_train(record, key):
-        jpeg, label = _parse(record, num_classes)
-        return images.train_image(jpeg, input_size, key), label
-
-    def decode_eval(record):
-        jpeg, label = _parse(record, num_classes)
-        return images.eval_image(jpeg, input_size), label
-
-    description = f"{count} of {available} examples in {len(files)} file(s) {os.path.join(os.path.dirname(files[0]), split)}-*"
-    return Source(description, count, epoch, in_order, decode_train, decode_eval)
+    prefix = os.path.join(os.path.dirname(files[0]), split)
+    description = f"{count:,} of {available:,} examples in {len(files)} file(s) {prefix}-*"
+    return {"description": description, "num_examples": count, "epoch": epoch, "in_order": in_order}
 
 
 def _files(data_dir: str, split: str) -> list[str]:

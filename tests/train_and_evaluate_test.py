@@ -1,0 +1,181 @@
+"""Whole runs: ended, continued, diverged, and killed with SIGKILL at awkward moments."""
+
+import functools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from tests import tiny
+from zoo.guards import UserError
+from zoo.optimizers import step_decay
+from zoo.train_and_evaluate import Plan, train_and_evaluate
+
+STEPS = 40
+GIN = f"""
+Experiment.model = @resnet18
+Experiment.input_size = 32
+Experiment.num_classes = 10
+Experiment.data = @fake_imagenet
+Experiment.train_examples = 160
+Experiment.eval_examples = 100
+Experiment.optimizer = @sgd
+Experiment.learning_rate = @cosine_decay
+Experiment.global_batch_size = 16
+Experiment.train_steps = {STEPS}
+Experiment.steps_per_loop = 3
+Experiment.checkpoint_every_steps = 8
+Experiment.weight_decay = 1e-4
+Experiment.accelerator = 'cpu'
+Experiment.cpu_replicas = 2
+"""
+
+
+def rows(workdir):
+    path = os.path.join(workdir, "metrics.jsonl")
+    if not os.path.exists(path):
+        return []
+    with open(path) as file:
+        return [json.loads(line) for line in file if line.endswith("\n")]
+
+
+class PlanTest(absltest.TestCase):
+    PLAN = Plan(16, 50, 10.0, 20, 15, 7)
+
+    def test_loops_end_at_every_boundary(self):
+        step, ends = 0, []
+        while step < 50:
+            step = self.PLAN.loop_end(step)
+            ends.append(step)
+        self.assertEqual(ends, [7, 14, 15, 20, 21, 28, 30, 35, 40, 42, 45, 49, 50])
+
+    def test_a_loop_of_seven_over_fifty_steps_ends_with_one(self):
+        plan = Plan(16, 50, 10.0, 1000, 1000, 7)
+        self.assertEqual((plan.loop_end(42), plan.loop_end(49)), (49, 50))
+
+    def test_steps_of_epochs(self):
+        experiment = tiny.experiment(train_steps=None, train_epochs=2.5)
+        plan = Plan.of(experiment, experiment.create_data(""), 1)
+        self.assertEqual((plan.total_steps, plan.steps_per_epoch, plan.eval_every_steps), (10, 4.0, 4))
+
+
+class RunTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.workdir = os.path.join(folder.name, "run")
+
+    def test_a_finished_run_is_left_alone(self):
+        first = train_and_evaluate(tiny.experiment(), workdir=self.workdir)
+        before = rows(self.workdir)
+        again = train_and_evaluate(tiny.experiment(), workdir=self.workdir)
+        self.assertEqual(rows(self.workdir), before)
+        self.assertEqual(again, first)
+        self.assertEqual(first.validation["examples"], 40)
+        self.assertEqual([row["step"] for row in before if row["split"] == "validation"], [4, 8, 12, 16, 20])
+
+    def test_the_last_checkpoints_are_kept(self):
+        train_and_evaluate(tiny.experiment(keep_checkpoints=2), workdir=self.workdir)
+        kept = {name.split(".")[0] for name in os.listdir(os.path.join(self.workdir, "checkpoints"))}
+        self.assertEqual(kept, {"checkpoint", "ckpt-16", "ckpt-20"})
+
+    def test_divergence_names_the_step_and_keeps_the_last_good_checkpoint(self):
+        experiment = tiny.experiment(
+            learning_rate=functools.partial(step_decay, base_learning_rate=1e30, warmup_epochs=0, boundaries_epochs=(45,)),
+            clip_norm=None,
+            checkpoint_every_steps=1,
+        )
+        with self.assertRaisesRegex(UserError, r"Step \d+: loss or gradient is not finite.*ckpt-\d+"):
+            train_and_evaluate(experiment, workdir=self.workdir)
+        step = rows(self.workdir)[-1]["step"]
+        newest = tf.train.latest_checkpoint(os.path.join(self.workdir, "checkpoints"))
+        self.assertEndsWith(newest, f"ckpt-{step}")
+        self.assertTrue(np.isfinite(rows(self.workdir)[-1]["loss"]))
+
+    def test_a_workdir_of_another_network(self):
+        train_and_evaluate(tiny.experiment(train_steps=1), workdir=self.workdir)
+        with self.assertRaisesRegex(UserError, "ckpt-1: does not fit this experiment.*another --workdir"):
+            train_and_evaluate(tiny.experiment(train_steps=1, model=tiny.plain_model), workdir=self.workdir)
+
+
+class KillTest(parameterized.TestCase):
+    """A run that is killed again and again leaves what an uninterrupted one leaves, to the bit."""
+
+    def start(self, workdir):
+        command = [sys.executable, "-m", "zoo.train", f"--gin_file={self.gin}", f"--workdir={workdir}"]
+        process = subprocess.Popen(
+            [*command, f"--data_dir={self.folder}/data"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )
+        lines = []
+        reader = threading.Thread(target=lambda: lines.extend(iter(process.stdout.readline, "")))
+        reader.start()
+        return process, lines, reader
+
+    def run_until(self, workdir, reached):
+        """Kills the run as soon as `reached(lines)`; returns its output."""
+        process, lines, reader = self.start(workdir)
+        deadline = time.monotonic() + 120
+        while process.poll() is None and not reached(lines) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        self.assertIsNone(process.poll(), "".join(lines))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        reader.join()
+        return "".join(lines)
+
+    def finish(self, workdir):
+        process, lines, reader = self.start(workdir)
+        self.assertEqual(process.wait(timeout=240), 0, "".join(lines))
+        reader.join()
+        return "".join(lines)
+
+    def test_killed_equals_uninterrupted(self):
+        with tempfile.TemporaryDirectory() as self.folder:
+            self.gin = os.path.join(self.folder, "run.gin")
+            with open(self.gin, "w") as file:
+                file.write(GIN)
+            whole, killed = os.path.join(self.folder, "whole"), os.path.join(self.folder, "killed")
+            self.finish(whole)
+
+            def row_at(step):
+                return lambda lines: any(row["step"] >= step for row in rows(killed))
+
+            def evaluating_at(step):
+                return lambda lines: any(f"Evaluating at step {step} " in line for line in lines)
+
+            outputs = [self.run_until(killed, reached) for reached in (row_at(11), evaluating_at(20), row_at(34))]
+            outputs.append(self.finish(killed))
+            self.assertNotIn("Resumed", outputs[0])
+            for output, at_least in zip(outputs[1:], (8, 16, 32), strict=True):
+                resumed = re.search(rf"Resumed at step (\d+) of {STEPS}", output)
+                self.assertIsNotNone(resumed, output)
+                self.assertGreaterEqual(int(resumed[1]), at_least)
+                self.assertLess(int(resumed[1]), STEPS)
+            self.assert_same(whole, killed)
+
+    def assert_same(self, whole, killed):
+        with open(os.path.join(whole, "metrics.jsonl")) as a, open(os.path.join(killed, "metrics.jsonl")) as b:
+            self.assertEqual(a.read(), b.read())
+        a, b = (tf.train.load_checkpoint(os.path.join(w, "checkpoints", f"ckpt-{STEPS}")) for w in (whole, killed))
+        names = [name for name in a.get_variable_to_shape_map() if name != "_CHECKPOINTABLE_OBJECT_GRAPH"]
+        self.assertGreater(len(names), 100)
+        for name in names:
+            np.testing.assert_array_equal(a.get_tensor(name), b.get_tensor(name), err_msg=name)
+
+
+if __name__ == "__main__":
+    absltest.main()
