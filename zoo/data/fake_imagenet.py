@@ -45,8 +45,8 @@ def nearest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def blobs(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Irregular patches: random heights on a grid of period 1/2, interpolated and clipped."""
-    u, v = 2 * (x - x.min()), 2 * (y - y.min())
+    """Irregular patches: random heights on a grid of period 1, interpolated and clipped."""
+    u, v = x - x.min(), y - y.min()
     heights = rng.random((int(v.max()) + 2, int(u.max()) + 2), np.float32) - 0.5
     i, j = np.floor(u).astype(int), np.floor(v).astype(int)
     a, b = u - i, v - j
@@ -74,7 +74,7 @@ def texture(digit: int, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) 
     elif digit == 4:
         field = wave((x + y) * 0.5) * wave((x - y) * 0.5)
     elif digit == 5:
-        field = np.clip(20 * (0.09 - nearest(x * 0.7, y * 0.7)), -1, 1)
+        field = np.clip(40 * (0.04 - nearest(x * 0.6, y * 0.6)), -1, 1)
     elif digit == 6:
         field = np.clip(1 - 30 * np.abs(nearest(x * 0.6, y * 0.6) - 0.08), -1, 1)
     elif digit == 7:
