@@ -13,11 +13,12 @@ from zoo.models.batch_norm import BatchNorm
 MEAN_RGB = (0.485 * 255, 0.456 * 255, 0.406 * 255)
 STDDEV_RGB = (0.229 * 255, 0.224 * 255, 0.225 * 255)
 
-conv = functools.partial(
-    layers.Conv2D,
-    use_bias=False,
-    kernel_initializer=keras.initializers.VarianceScaling(2.0, "fan_out", "untruncated_normal"),
-)
+
+def conv(filters: int, size: int, **options) -> layers.Layer:
+    """A convolution without bias, He-initialized by fan-out."""
+    # A new initializer for each: one draws its seed when it is made, and gives equal shapes equal weights.
+    initializer = keras.initializers.VarianceScaling(2.0, "fan_out", "untruncated_normal")
+    return layers.Conv2D(filters, size, use_bias=False, kernel_initializer=initializer, **options)
 
 
 def pad(size: int, x, name: str):
