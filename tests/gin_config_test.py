@@ -4,9 +4,9 @@ import dataclasses
 import os
 import tempfile
 
-import gin
 from absl.testing import absltest, parameterized
 
+import gin
 from zoo import gin_config
 from zoo.experiment import Experiment
 from zoo.guards import UserError
@@ -111,7 +111,9 @@ class ShippedFilesTest(parameterized.TestCase):
 
 class WorkdirTest(absltest.TestCase):
     def test_default(self):
-        self.assertEqual(gin_config.default_workdir(["gin/resnet_tpu.gin", "gin/smoke.gin"], True), "runs/resnet_tpu-smoke")
+        self.assertEqual(
+            gin_config.default_workdir(["gin/resnet_tpu.gin", "gin/smoke.gin"], True), "runs/resnet_tpu-smoke"
+        )
         self.assertEqual(gin_config.default_workdir(["gin/resnet_tpu.gin"], False), "runs/resnet_tpu")
 
     def test_writes_the_configuration(self):

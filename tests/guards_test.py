@@ -31,7 +31,9 @@ class ExperimentTest(parameterized.TestCase):
             guards.check_experiment(tiny.experiment(**changes))
 
     def test_batch_that_cannot_be_dealt_out(self):
-        with self.assertRaisesRegex(UserError, r"batch of 20 .*3 replica.*2 microbatch.*multiple of 6.*global_batch_size = 18"):
+        with self.assertRaisesRegex(
+            UserError, r"batch of 20 .*3 replica.*2 microbatch.*multiple of 6.*global_batch_size = 18"
+        ):
             guards.check_batch(tiny.experiment(global_batch_size=20, microbatches=2), 3)
         guards.check_batch(tiny.experiment(global_batch_size=24, microbatches=2), 3)
 

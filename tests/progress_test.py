@@ -7,9 +7,9 @@ import sys
 import tempfile
 from unittest import mock
 
+import tensorflow as tf
 from absl.testing import absltest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-import tensorflow as tf
 
 from zoo.progress import Bar, Metrics
 

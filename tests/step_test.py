@@ -178,9 +178,7 @@ class CrossEntropyTest(parameterized.TestCase):
     def test_equals_keras(self, smoothing):
         logits = np.random.default_rng(0).normal(size=(6, 5)).astype("float32") * 4
         labels = np.array([0, 1, 2, 3, 4, 0], "int32")
-        oracle = keras.losses.CategoricalCrossentropy(
-            from_logits=True, label_smoothing=smoothing, reduction="none"
-        )
+        oracle = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=smoothing, reduction="none")
         expected = oracle(np.eye(5, dtype="float32")[labels], logits)
         np.testing.assert_allclose(cross_entropy(labels, tf.constant(logits), smoothing), expected, rtol=1e-5)
 

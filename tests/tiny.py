@@ -81,9 +81,7 @@ def source(examples, seed=0, augment=True, size=SIZE):
 
 
 def data(*, train_examples, eval_examples, input_size=SIZE, augment=True, **_):
-    return Data(
-        source(train_examples, 0, augment, input_size), source(eval_examples, 1, augment, input_size)
-    )
+    return Data(source(train_examples, 0, augment, input_size), source(eval_examples, 1, augment, input_size))
 
 
 def experiment(**changes):

@@ -91,7 +91,9 @@ class RunTest(absltest.TestCase):
 
     def test_divergence_names_the_step_and_keeps_the_last_good_checkpoint(self):
         experiment = tiny.experiment(
-            learning_rate=functools.partial(step_decay, base_learning_rate=1e30, warmup_epochs=0, boundaries_epochs=(45,)),
+            learning_rate=functools.partial(
+                step_decay, base_learning_rate=1e30, warmup_epochs=0, boundaries_epochs=(45,)
+            ),
             clip_norm=None,
             checkpoint_every_steps=1,
         )

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import gin
-
 from zoo.guards import UserError
 
 T = TypeVar("T")

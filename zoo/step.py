@@ -32,9 +32,7 @@ class State:
     step: tf.Variable
 
     def checkpoint(self) -> tf.train.Checkpoint:
-        return tf.train.Checkpoint(
-            model=self.model, averaged=self.averaged, optimizer=self.optimizer, step=self.step
-        )
+        return tf.train.Checkpoint(model=self.model, averaged=self.averaged, optimizer=self.optimizer, step=self.step)
 
 
 def sum_over_replicas(tensors: Tensors) -> Tensors:
@@ -95,9 +93,7 @@ def make_gradients(
             new = one(weights, statistics, *(part[i] for part in parts))
             return i + 1, tf.nest.map_structure(tf.add, totals, new)
 
-        zeros = tf.nest.map_structure(
-            tf.zeros_like, (weights, statistics, {"loss": 0.0, "top1": 0.0, "examples": 0.0})
-        )
+        zeros = tf.nest.map_structure(tf.zeros_like, (weights, statistics, {"loss": 0.0, "top1": 0.0, "examples": 0.0}))
         _, (gradients, statistic_sums, sums) = tf.while_loop(
             lambda i, _: i < microbatches, add, (0, zeros), maximum_iterations=microbatches
         )

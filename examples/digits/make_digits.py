@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from sklearn.datasets import load_digits
 
-from zoo.data.records import write_shards
+from zoo.data.records import imagenet_example, write_shards
 
 SIDE, MARGIN = 64, 8  # the margin keeps the digit inside the central crop of an evaluation
 
@@ -31,7 +31,12 @@ def main() -> None:
     held_out = np.arange(len(digits.target)) % 5 == 0
     for split, chosen, shards in (("train", ~held_out, 4), ("validation", held_out, 1)):
         images, labels = digits.images[chosen], digits.target[chosen]
-        write_shards(out, split, images, labels, shards)  # adapt
+
+        def example(i: int, images=images, labels=labels, split=split) -> bytes:
+            digit = int(labels[i])
+            return imagenet_example(jpeg(images[i]), digit + 1, SIDE, SIDE, f"{split}-{i}.JPEG", str(digit), str(digit))
+
+        write_shards(out, split, example, examples=len(labels), shards=shards)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,8 @@ class LeakTest(parameterized.TestCase):
         (y, images), (held_y, held) = self.images("train", 800), self.images("validation", 300)
         for size in (1, 8):
             features, held_features = (
-                np.stack([tf.image.resize(x, [size, size], "area").numpy().ravel() for x in xs]) for xs in (images, held)
+                np.stack([tf.image.resize(x, [size, size], "area").numpy().ravel() for x in xs])
+                for xs in (images, held)
             )
             model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)).fit(features, y)
             self.assertLess(model.score(held_features, held_y), 0.3)

@@ -95,7 +95,7 @@ class ResidentTest(absltest.TestCase):
             ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice()
         )
         batches = pipeline.train_iterator(data.train, strategy, seed=0, start_step=5, global_batch_size=4)
-        images, labels, mask = next(batches)
+        images, labels, _ = next(batches)
         self.assertIs(next(batches)[0], images)
         rows = [part.numpy() for part in strategy.experimental_local_results(images)]
         self.assertEqual([part.shape for part in rows], [(2, 8, 8, 3)] * 2)

@@ -65,7 +65,9 @@ class BatchNormTest(parameterized.TestCase):
             layer.build(x.shape)
         alone = BatchNorm()
         alone.build(x.shape)
-        weights, statistics = ([v.numpy() for v in vs] for vs in (alone.trainable_variables, alone.non_trainable_variables))
+        weights, statistics = (
+            [v.numpy() for v in vs] for vs in (alone.trainable_variables, alone.non_trainable_variables)
+        )
 
         def replica(part):
             y, new = layer.stateless_call(weights, statistics, part, training=True)

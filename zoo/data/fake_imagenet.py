@@ -184,7 +184,9 @@ def _is_there(directory: str, wanted: dict) -> bool:
     with tf.io.gfile.GFile(path) as file:
         found = json.loads(file.read())
     if found != wanted:
-        raise ValueError(f"{directory} holds another fake ImageNet: {found}; wanted {wanted}. Choose another directory.")
+        raise ValueError(
+            f"{directory} holds another fake ImageNet: {found}; wanted {wanted}. Choose another directory."
+        )
     names = (shard_path(directory, split, i, n) for split, n in wanted["shards"].items() for i in range(n))
     return all(tf.io.gfile.exists(name) for name in names)
 

@@ -72,9 +72,7 @@ def train_dataset(
     return _batches(stream.map(decode, tf.data.AUTOTUNE, deterministic=True), global_batch_size, context)
 
 
-def eval_dataset(
-    source: Source, *, global_batch_size: int, context: tf.distribute.InputContext
-) -> tf.data.Dataset:
+def eval_dataset(source: Source, *, global_batch_size: int, context: tf.distribute.InputContext) -> tf.data.Dataset:
     """Batches of one replica for an evaluation: every example once, the last batch filled up with examples of mask 0."""
     records = source.in_order().apply(tf.data.experimental.assert_cardinality(source.num_examples))
     mask = tf.data.Dataset.from_tensors(1.0).repeat(source.num_examples)

@@ -3,9 +3,9 @@
 import dataclasses
 import os
 
-import gin
 import tensorflow as tf
 
+import gin
 from zoo.data.fake_imagenet import MANIFEST, write_fake_imagenet
 from zoo.data.records import count_records
 from zoo.guards import UserError, check
@@ -95,16 +95,17 @@ def fake_imagenet(
         later = f"fake ImageNet, to be written to {directory} on first use"
         train = dataclasses.replace(data.train, description=f"{train_examples} examples of {later}")
         return dataclasses.replace(data, train=train)
-    write_fake_imagenet(
-        directory, train_images=train_examples, validation_images=eval_examples, classes=num_classes
-    )
+    write_fake_imagenet(directory, train_images=train_examples, validation_images=eval_examples, classes=num_classes)
     return imagenet(data_dir=directory, shuffle_buffer=shuffle_buffer, **sizes)
 
 
 def _split(data_dir: str, split: str, wanted: int | None, shuffle_buffer: int) -> dict:
     """The parts of a `Source` that know the files of a split."""
     files = _files(data_dir, split)
-    available = OFFICIAL_COUNTS.get((split, len(files))) or sum(count_records(files))
+    try:
+        available = OFFICIAL_COUNTS.get((split, len(files))) or sum(count_records(files))
+    except ValueError as error:
+        raise UserError(str(error)) from error
     check(
         available >= (wanted or 1),
         f"{data_dir}: its {split} files hold {available} examples, {wanted or 1} are asked for. Lower "

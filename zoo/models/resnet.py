@@ -3,10 +3,10 @@
 import functools
 from collections.abc import Callable
 
-import gin
 import keras
 from keras import layers
 
+import gin
 from zoo.models.batch_norm import BatchNorm
 
 # ImageNet's mean and standard deviation per channel, on a scale of 0 to 255 (torchvision and the Cloud TPU reference).
@@ -96,10 +96,10 @@ def resnet(
       ValueError: on a variant that does not exist.
     """
     if variant not in ("v1.5", "v1"):
-        raise ValueError(f"variant = {variant!r}: ResNet comes as 'v1.5' (stride in the 3×3) or 'v1' (in the first 1×1).")
-    norm = functools.partial(
-        BatchNorm, momentum=norm_momentum, epsilon=norm_epsilon, synchronized=synchronized_norm
-    )
+        raise ValueError(
+            f"variant = {variant!r}: ResNet comes as 'v1.5' (stride in the 3×3) or 'v1' (in the first 1×1)."
+        )
+    norm = functools.partial(BatchNorm, momentum=norm_momentum, epsilon=norm_epsilon, synchronized=synchronized_norm)
     images = keras.Input((input_size, input_size, 3), dtype="uint8", name="images")
     # Float32, since a scaled pixel loses up to a quarter of a grey level in bfloat16.
     x = layers.Rescaling(
