@@ -14,8 +14,6 @@ from zoo.input_pipelines.pipeline import Data
 from zoo.optimizers import Schedule
 from zoo.strategy import Choice, create_strategy
 
-PRECISIONS = ("float32", "mixed_bfloat16")
-
 
 @gin.configurable
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -229,4 +227,4 @@ def _jit_compile(experiment: Experiment, strategy: tf.distribute.Strategy, model
     if experiment.xla is not None:
         return experiment.xla
     # On a CPU, TensorFlow's own convolutions train ResNet-50 several times as fast as XLA's.
-    return bool(tf.config.list_logical_devices("GPU")) and experiment.accelerator != "cpu"
+    return any("GPU" in device for device in strategy.extended.worker_devices)

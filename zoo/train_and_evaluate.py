@@ -1,6 +1,7 @@
 """One run, top to bottom in the order in which things happen."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Iterator
 
@@ -210,7 +211,7 @@ def describe(experiment: Experiment, choice: Choice, data: Data, plan: Plan, pro
     epochs = plan.total_steps / plan.steps_per_epoch
     per_replica = plan.global_batch_size // choice.replicas
     lines = [
-        f"Model:      {model.name}, {sum(v.numpy().size for v in model.trainable_variables):,} trainable parameters, "
+        f"Model:      {model.name}, {sum(math.prod(v.shape) for v in model.trainable_variables):,} trainable parameters, "
         f"input {tuple(model.input.shape[1:])}, {experiment.num_classes} classes",
         f"Training:   {data.train.description}",
         f"Evaluation: {data.evaluation.description}",

@@ -11,7 +11,7 @@ def train_image(jpeg: tf.Tensor, size: int, key: tf.Tensor, min_crop_area: float
 
     The crop is that of the Cloud TPU reference, after Szegedy et al., 2014, arXiv:1409.4842, section 6: TensorFlow's
     sampler, which draws an aspect ratio and then a height, so that small areas are more frequent than with torchvision,
-    which draws the area (mean 0.36 and 0.5 of an image of 400×300); the whole image where ten tries find none that fits.
+    which draws the area (their mean is 0.36 of an image of 400×300); the whole image where ten tries find none that fits.
     Bicubic, as in evaluation. Only the part is decoded.
 
     Args:
