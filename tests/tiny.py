@@ -80,8 +80,9 @@ def source(examples, seed=0, augment=True, size=SIZE):
     return Source("arrays", examples, epoch, in_order, decode_train, decode_eval)
 
 
-def data(*, train_examples, eval_examples, input_size=SIZE, augment=True, **_):
-    return Data(source(train_examples, 0, augment, input_size), source(eval_examples, 1, augment, input_size))
+def data(request, augment=True):
+    counts = (request.train_examples, request.eval_examples)
+    return Data(*(source(count, seed, augment, request.input_size) for seed, count in enumerate(counts)))
 
 
 def experiment(**changes):

@@ -10,7 +10,7 @@ import tensorflow as tf
 import gin
 from zoo import step as steps
 from zoo.guards import check
-from zoo.input_pipelines.pipeline import Data
+from zoo.input_pipelines.pipeline import Data, Request
 from zoo.optimizers import Schedule
 from zoo.strategy import Choice, create_strategy
 
@@ -22,7 +22,7 @@ class Experiment:
 
     Attributes:
       model: function of `(input_size, num_classes)` that returns the network.
-      data: function that returns the `Data` of the run: `@fake_imagenet`, `@imagenet` or `@synthetic`.
+      data: function of a `Request` that returns the `Data` of the run: `@fake_imagenet`, `@imagenet` or `@synthetic`.
       optimizer: function that returns a Keras optimizer.
       learning_rate: function of `(global_batch_size, total_steps)` that returns the rate as a function of the step.
       input_size: height and width of images, in pixels.
@@ -102,12 +102,14 @@ class Experiment:
     def create_data(self, data_dir: str, write: bool = True) -> Data:
         """Opens the data under `data_dir`. Fake data are written there on first use if `write`."""
         return self.data(
-            data_dir=data_dir,
-            input_size=self.input_size,
-            num_classes=self.num_classes,
-            train_examples=self.train_examples,
-            eval_examples=self.eval_examples,
-            write=write,
+            Request(
+                data_dir=data_dir,
+                input_size=self.input_size,
+                num_classes=self.num_classes,
+                train_examples=self.train_examples,
+                eval_examples=self.eval_examples,
+                write=write,
+            )
         )
 
     def batch_size(self, replicas: int) -> int:
@@ -227,4 +229,5 @@ def _jit_compile(experiment: Experiment, strategy: tf.distribute.Strategy, model
     if experiment.xla is not None:
         return experiment.xla
     # On a CPU, TensorFlow's own convolutions train ResNet-50 several times as fast as XLA's.
-    return any("GPU" in device for device in strategy.extended.worker_devices)
+    mirrored = isinstance(strategy, tf.distribute.MirroredStrategy | tf.distribute.MultiWorkerMirroredStrategy)
+    return mirrored and any("GPU" in device for device in strategy.extended.worker_devices)

@@ -90,7 +90,9 @@ class EvalDatasetTest(parameterized.TestCase):
 
 class ResidentTest(absltest.TestCase):
     def test_synthetic_batch_stays(self):
-        data = synthetic(data_dir="", input_size=8, num_classes=5, train_examples=32, eval_examples=10)
+        data = synthetic(
+            pipeline.Request(data_dir="", input_size=8, num_classes=5, train_examples=32, eval_examples=10)
+        )
         strategy = tf.distribute.MirroredStrategy(
             ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice()
         )

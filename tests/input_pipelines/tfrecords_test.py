@@ -1,5 +1,6 @@
 """The one reader of image files."""
 
+import dataclasses
 import os
 import tempfile
 
@@ -9,7 +10,7 @@ from absl.testing import absltest, parameterized
 
 from zoo.data.records import imagenet_example, shard_path, write_shards
 from zoo.guards import UserError, explain_data_error
-from zoo.input_pipelines.pipeline import train_dataset
+from zoo.input_pipelines.pipeline import Request, train_dataset
 from zoo.input_pipelines.tfrecords import fake_imagenet, imagenet
 
 ONE = tf.distribute.InputContext(1, 0, 1)
@@ -34,7 +35,9 @@ class ImagenetTest(parameterized.TestCase):
             write_shards(folder, split, example, examples=counts.get(split, count), shards=shards)
 
     def open(self, **options):
-        return imagenet(**{"data_dir": self.folder, "input_size": 8, "num_classes": 3} | options)
+        shuffle_buffer = options.pop("shuffle_buffer", 100)
+        options = {"data_dir": self.folder, "input_size": 8, "num_classes": 3} | options
+        return imagenet(Request(**options), shuffle_buffer=shuffle_buffer)
 
     def shades(self, source, start_step=0, batches=5):
         dataset = train_dataset(source, seed=1, start_step=start_step, global_batch_size=8, context=ONE)
@@ -109,15 +112,16 @@ class ImagenetTest(parameterized.TestCase):
 class FakeImagenetTest(absltest.TestCase):
     def test_written_on_first_use_and_only_then(self):
         with tempfile.TemporaryDirectory() as folder:
-            options = {"data_dir": folder, "input_size": 8, "num_classes": 3, "train_examples": 9, "eval_examples": 6}
-            plan = fake_imagenet(**options, write=False)
+            request = Request(data_dir=folder, input_size=8, num_classes=3, train_examples=9, eval_examples=6)
+            dry = dataclasses.replace(request, write=False)
+            plan = fake_imagenet(dry)
             self.assertEqual(os.listdir(folder), [])
             self.assertEqual((plan.train.num_examples, plan.evaluation.num_examples), (9, 6))
             self.assertIn("to be written", plan.train.description)
-            data = fake_imagenet(**options)
+            data = fake_imagenet(request)
             self.assertEqual((data.train.num_examples, data.evaluation.num_examples), (9, 6))
             self.assertLen(os.listdir(folder), 1)
-            self.assertNotIn("to be written", fake_imagenet(**options, write=False).train.description)
+            self.assertNotIn("to be written", fake_imagenet(dry).train.description)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,27 @@ import tensorflow as tf
 Record = tf.Tensor
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """What an experiment asks of its data.
+
+    Attributes:
+      data_dir: folder or gs:// address where they are.
+      input_size: height and width of the images, in pixels.
+      num_classes: labels run from 0 to `num_classes` - 1.
+      train_examples: how many there are in an epoch, the first so many; None leaves it to the data.
+      eval_examples: how many there are in an evaluation, the first so many; None leaves it to the data.
+      write: whether fake data may be written where they are not there yet; without it, noise of their shape stands in.
+    """
+
+    data_dir: str
+    input_size: int
+    num_classes: int
+    train_examples: int | None = None
+    eval_examples: int | None = None
+    write: bool = True
+
+
 @dataclasses.dataclass(frozen=True)
 class Source:
     """The examples of one split.

@@ -10,93 +10,70 @@ from zoo.data.fake_imagenet import MANIFEST, write_fake_imagenet
 from zoo.data.records import count_records
 from zoo.guards import UserError, check
 from zoo.input_pipelines import images
-from zoo.input_pipelines.pipeline import Data, Source
+from zoo.input_pipelines.pipeline import Data, Request, Source
 from zoo.input_pipelines.synthetic import synthetic
 
 # Counting reads every file; these two sets are known, and each epoch's length is checked against them while it is read.
 OFFICIAL_COUNTS = {("train", 1024): 1_281_167, ("validation", 128): 50_000}
-CALLER_GIVES = ["data_dir", "input_size", "num_classes", "train_examples", "eval_examples", "write"]
 
 
-@gin.configurable(denylist=CALLER_GIVES)
-def imagenet(
-    *,
-    data_dir: str,
-    input_size: int,
-    num_classes: int,
-    train_examples: int | None = None,
-    eval_examples: int | None = None,
-    write: bool = True,
-    shuffle_buffer: int = 16_384,
-    min_crop_area: float = 0.08,
-    flip: bool = True,
-) -> Data:
+@gin.configurable(denylist=["request"])
+def imagenet(request: Request, *, shuffle_buffer: int = 16_384, min_crop_area: float = 0.08, flip: bool = True) -> Data:
     """ImageNet, or any other images in its official layout.
 
+    The directory holds `train-00000-of-01024` … and `validation-00000-of-00128` …, or holds them in its folders `train`
+    and `validation`. Labels run from 1 to `num_classes` there; one beyond is an error.
+
     Args:
-      data_dir: folder or gs:// address that holds `train-00000-of-01024` … and `validation-00000-of-00128` …, or holds
-        them in its folders `train` and `validation`. Labels run from 1 to `num_classes`.
-      input_size: height and width of the images given out.
-      num_classes: a label beyond it is an error.
-      train_examples: use the first so many; None uses all.
-      eval_examples: use the first so many; None uses all.
-      write: not used; real data are never written.
+      request: of the experiment.
       shuffle_buffer: records that the order of an epoch is shuffled over, after the files; about 110 KB each.
       min_crop_area: the least share of an image that a training crop takes.
       flip: mirror every other training image.
 
     Raises:
-      UserError: if files are missing, or hold fewer examples than asked for.
+      UserError: if files are missing or damaged, or hold fewer examples than asked for.
     """
 
     def decode_train(record, key):
-        jpeg, label = _parse(record, num_classes)
-        return images.train_image(jpeg, input_size, key, min_crop_area, flip), label
+        jpeg, label = _parse(record, request.num_classes)
+        return images.train_image(jpeg, request.input_size, key, min_crop_area, flip), label
 
     def decode_eval(record):
-        jpeg, label = _parse(record, num_classes)
-        return images.eval_image(jpeg, input_size), label
+        jpeg, label = _parse(record, request.num_classes)
+        return images.eval_image(jpeg, request.input_size), label
 
     decoders = {"decode_train": decode_train, "decode_eval": decode_eval}
     return Data(
-        Source(**_split(data_dir, "train", train_examples, shuffle_buffer), **decoders),
-        Source(**_split(data_dir, "validation", eval_examples, shuffle_buffer), **decoders),
+        Source(**_split(request.data_dir, "train", request.train_examples, shuffle_buffer), **decoders),
+        Source(**_split(request.data_dir, "validation", request.eval_examples, shuffle_buffer), **decoders),
     )
 
 
-@gin.configurable(denylist=CALLER_GIVES)
+@gin.configurable(denylist=["request"])
 def fake_imagenet(
-    *,
-    data_dir: str,
-    input_size: int,
-    num_classes: int,
-    train_examples: int | None = None,
-    eval_examples: int | None = None,
-    write: bool = True,
-    default_train_examples: int = 51_200,
-    default_eval_examples: int = 5_000,
-    shuffle_buffer: int = 16_384,
+    request: Request, *, default_train_examples: int = 51_200, default_eval_examples: int = 5_000
 ) -> Data:
-    """JPEGs of textures in the layout of ImageNet, which a network can learn; see `zoo.data.fake_imagenet`.
+    """JPEGs of textures that a network can learn, read as `imagenet` is; see `zoo.data.fake_imagenet`.
 
-    They are written under `data_dir` on first use. See `imagenet` for the other arguments.
+    They are written under the directory of the request on first use.
 
     Args:
-      write: write the files if they are not there; without it, noise of the same shape stands in for them.
+      request: of the experiment.
       default_train_examples: how many to write where the experiment does not say.
       default_eval_examples: how many to write where the experiment does not say.
     """
-    train_examples = train_examples or default_train_examples
-    eval_examples = eval_examples or default_eval_examples
-    directory = os.path.join(data_dir, f"fake_imagenet-{num_classes}-classes-{train_examples}-{eval_examples}")
-    sizes = {"input_size": input_size, "num_classes": num_classes}
-    if not write and not tf.io.gfile.exists(os.path.join(directory, MANIFEST)):
-        data = synthetic(data_dir="", train_examples=train_examples, eval_examples=eval_examples, **sizes)
-        later = f"fake ImageNet, to be written to {directory} on first use"
-        train = dataclasses.replace(data.train, description=f"{train_examples} examples of {later}")
-        return dataclasses.replace(data, train=train)
-    write_fake_imagenet(directory, train_images=train_examples, validation_images=eval_examples, classes=num_classes)
-    return imagenet(data_dir=directory, shuffle_buffer=shuffle_buffer, **sizes)
+    train_examples = request.train_examples or default_train_examples
+    eval_examples = request.eval_examples or default_eval_examples
+    name = f"fake_imagenet-{request.num_classes}-classes-{train_examples}-{eval_examples}"
+    directory = os.path.join(request.data_dir, name)
+    if not request.write and not tf.io.gfile.exists(os.path.join(directory, MANIFEST)):
+        data = synthetic(dataclasses.replace(request, train_examples=train_examples, eval_examples=eval_examples))
+        later = f"{train_examples:,} examples of a fake ImageNet, to be written to {directory} on first use"
+        return dataclasses.replace(data, train=dataclasses.replace(data.train, description=later))
+    write_fake_imagenet(
+        directory, train_images=train_examples, validation_images=eval_examples, classes=request.num_classes
+    )
+    return imagenet(dataclasses.replace(request, data_dir=directory))
 
 
 def _split(data_dir: str, split: str, wanted: int | None, shuffle_buffer: int) -> dict:
