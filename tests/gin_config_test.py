@@ -87,7 +87,7 @@ class ShippedFilesTest(parameterized.TestCase):
         experiment = gin_config.create(Experiment)
         self.assertTrue(experiment.rehearsal)
         experiment = dataclasses.replace(
-            experiment, train_epochs=None, train_steps=2, train_examples=64, eval_examples=40, accelerator="cpu"
+            experiment, train_epochs=None, train_steps=2, train_examples=64, eval_examples=40
         )
         with tempfile.TemporaryDirectory() as folder:
             result = train_and_evaluate(

@@ -68,8 +68,11 @@ def fake_imagenet(
     directory = os.path.join(request.data_dir, name)
     if not request.write and not tf.io.gfile.exists(os.path.join(directory, MANIFEST)):
         data = synthetic(dataclasses.replace(request, train_examples=train_examples, eval_examples=eval_examples))
-        later = f"{train_examples:,} examples of a fake ImageNet, to be written to {directory} on first use"
-        return dataclasses.replace(data, train=dataclasses.replace(data.train, description=later))
+        later = f"of a fake ImageNet, to be written to {directory} on first use"
+        return Data(
+            dataclasses.replace(data.train, description=f"{train_examples:,} examples {later}"),
+            dataclasses.replace(data.evaluation, description=f"{eval_examples:,} examples {later}"),
+        )
     write_fake_imagenet(
         directory, train_images=train_examples, validation_images=eval_examples, classes=request.num_classes
     )
