@@ -43,6 +43,12 @@ class DataErrorTest(absltest.TestCase):
         error = ValueError("x\nassertion failed: [label] [1001] [is out of range: labels run from 1 to 1000] y")
         self.assertRegex(str(guards.explain_data_error(error)), "1001, is out of range: labels run from 1 to 1000")
 
+    def test_what_the_input_raised(self):
+        text = "Graph execution error:\n\nAt node X\nInvalid JPEG data, size 3\n\t [[{{node X}}]]\n\t [[IteratorGetNext]]"
+        self.assertRegex(
+            str(guards.explain_data_error(ValueError(text))), "can't be read: Invalid JPEG data, size 3. Write"
+        )
+
     def test_others_are_not_ours(self):
         self.assertIsNone(guards.explain_data_error(ValueError("Out of memory")))
 

@@ -61,9 +61,8 @@ def source(examples, seed=0, augment=True, size=SIZE):
     images, labels = arrays(examples, seed, size)
 
     def epoch(seed, number):
-        # Plus one: a shuffle with a tensor for a seed fails when that and TensorFlow's global seed are both 0.
         return tf.data.Dataset.range(examples).shuffle(
-            examples, seed=seed * 1000 + number + 1, reshuffle_each_iteration=False
+            examples, seed=seed * 1000 + number, reshuffle_each_iteration=False
         )
 
     def decode_eval(index):

@@ -104,6 +104,11 @@ class RunTest(absltest.TestCase):
         self.assertEndsWith(newest, f"ckpt-{step}")
         self.assertTrue(np.isfinite(rows(self.workdir)[-1]["loss"]))
 
+    def test_a_workdir_that_is_further_already(self):
+        train_and_evaluate(tiny.experiment(train_steps=3), workdir=self.workdir)
+        with self.assertRaisesRegex(UserError, "at step 3 already, beyond the 2 steps"):
+            train_and_evaluate(tiny.experiment(train_steps=2), workdir=self.workdir)
+
     def test_a_workdir_of_another_network(self):
         train_and_evaluate(tiny.experiment(train_steps=1), workdir=self.workdir)
         with self.assertRaisesRegex(UserError, "ckpt-1: does not fit this experiment.*another --workdir"):

@@ -200,8 +200,7 @@ def build(
 def create_model(experiment: Experiment) -> keras.Model:
     """The network of an experiment, with weights drawn from its seed, under its precision."""
     before = keras.config.dtype_policy()
-    # Plus one: seed 0 of TensorFlow makes shuffles with a tensor for a seed fail.
-    keras.utils.set_random_seed(experiment.seed + 1)
+    keras.utils.set_random_seed(experiment.seed)
     keras.config.set_dtype_policy(experiment.precision)
     try:
         model = experiment.model(input_size=experiment.input_size, num_classes=experiment.num_classes)

@@ -49,14 +49,15 @@ def check_batch(experiment, replicas: int) -> None:
 
 
 def explain_data_error(error: Exception) -> UserError | None:
-    """The message in an error that the input pipeline raised inside TensorFlow; None if it is none of ours."""
+    """What an error says that the input pipeline raised inside TensorFlow; None if it came from elsewhere."""
     text = str(error)
     label = re.search(r"\[label\] \[(-?\d+)\] \[(.*?)\]", text, re.DOTALL)
     if label:
         return UserError(f"A label of the data, {label[1]}, {label[2]}. Bind as many classes as the data have.")
-    if "cardinality" in text:
-        return UserError(f"The data hold another number of examples than they promise ({text.splitlines()[0]}).")
-    return None
+    if "IteratorGetNext" not in text:
+        return None
+    cause = text[: text.find("[[{{node")].strip().splitlines()[-1]
+    return UserError(f"The data can't be read: {cause}. Write or copy them again, then run the same command.")
 
 
 def _exactly_one(experiment, first: str, second: str) -> None:

@@ -80,6 +80,11 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
     with choice.strategy.scope():
         checkpoints = Checkpoints(program.state, workdir, experiment.keep_checkpoints)
         start = checkpoints.restore()
+    guards.check(
+        start <= plan.total_steps,
+        f"{workdir} is at step {start} already, beyond the {plan.total_steps} steps of this experiment. Choose another "
+        "--workdir, or train for longer.",
+    )
     print(describe(experiment, choice, data, plan, program) + f"\nWorkdir:    {workdir}")
     if start:
         print(f"Resumed at step {start} of {plan.total_steps} from {checkpoints.latest}.")

@@ -51,6 +51,13 @@ class TrainDatasetTest(parameterized.TestCase):
         np.testing.assert_array_equal(inputs[:, 1], np.full(24, 3))
         np.testing.assert_array_equal(inputs[:, 2], np.arange(16, 40))
 
+    def test_tensorflows_global_seed_does_not(self):
+        orders = []
+        for seed in (1, 7):
+            tf.random.set_seed(seed)
+            orders.append(list(train(identity_source(20), 0, 1, seed=0)[0][1]))
+        self.assertEqual(*orders)
+
     def test_seed_changes_the_order(self):
         a, b = (train(identity_source(20), 0, 1, seed=seed)[0][1] for seed in (0, 1))
         self.assertNotEqual(list(a), list(b))

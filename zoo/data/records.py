@@ -3,7 +3,6 @@
 import concurrent.futures
 import os
 import struct
-import sys
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
@@ -82,9 +81,7 @@ def write_shards(
     if not 1 <= shards <= examples:
         raise ValueError(f"{shards} {split} shards for {examples} examples: choose from 1 to {examples} shards.")
     tf.io.gfile.makedirs(directory)
-    bar = tqdm.tqdm(
-        total=examples, desc=f"writing {split}", unit=" images", mininterval=0.5 if sys.stderr.isatty() else 15
-    )
+    bar = tqdm.tqdm(total=examples, desc=f"writing {split}", unit=" images", disable=None)  # None: in a terminal only
 
     def write(shard: int) -> int:
         path = shard_path(directory, split, shard, shards)

@@ -72,6 +72,8 @@ def raw_stream(source: Source, seed: int, start: int) -> tf.data.Dataset:
     epochs = tf.data.Dataset.range(first, tf.int64.max)
 
     def records(epoch):
+        # Shuffles mix in the seed of the graph that they stand in, which is TensorFlow's global one if it is not set.
+        tf.compat.v1.set_random_seed(1)
         dataset = source.epoch(tf.constant(seed, tf.int64), epoch)
         return dataset.apply(tf.data.experimental.assert_cardinality(source.num_examples))
 
