@@ -4,9 +4,8 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import pytest
-
 import gin
+import pytest
 
 
 def pytest_configure(config):

@@ -44,7 +44,9 @@ class DataErrorTest(absltest.TestCase):
         self.assertRegex(str(guards.explain_data_error(error)), "1001, is out of range: labels run from 1 to 1000")
 
     def test_what_the_input_raised(self):
-        text = "Graph execution error:\n\nAt node X\nInvalid JPEG data, size 3\n\t [[{{node X}}]]\n\t [[IteratorGetNext]]"
+        text = (
+            "Graph execution error:\n\nAt node X\nInvalid JPEG data, size 3\n\t [[{{node X}}]]\n\t [[IteratorGetNext]]"
+        )
         self.assertRegex(
             str(guards.explain_data_error(ValueError(text))), "can't be read: Invalid JPEG data, size 3. Write"
         )

@@ -60,7 +60,7 @@ class CommandLineTest(absltest.TestCase):
                 {"metrics.jsonl", "config.gin", "operative_config.gin", "checkpoints", "model.keras", "tensorboard"},
                 os.listdir(os.path.join(folder, "runs", "resnet_tpu-smoke")),
             )
-            self.assertIn("Gin binding: Experiment.train_steps = 1", run.stdout)
+            self.assertIn("Gin flag:   Experiment.train_steps = 1", run.stdout)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
+import gin
 import keras
 import tensorflow as tf
 
-import gin
 from zoo import step as steps
 from zoo.guards import check
 from zoo.input_pipelines.pipeline import Data, Request

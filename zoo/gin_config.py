@@ -1,13 +1,13 @@
 """Gin files: where they are found, how they are read, and what the workdir keeps of them."""
 
+import importlib
 import os
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import gin
-from zoo.guards import UserError
 
-T = TypeVar("T")
+from zoo import gin_checks
+from zoo.guards import UserError
 
 # Where a file is looked for, in this order: as given, from the root of a checkout, and inside an installed package.
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -37,11 +37,18 @@ def shipped_files() -> list[str]:
 
 
 def parse(gin_files: Sequence[str], bindings: Sequence[str] = ()) -> list[str]:
-    """Reads files, then bindings, into Gin's configuration; what comes later wins. Returns the paths of the files.
+    """Reads files, then bindings, into Gin's configuration; what comes later wins.
+
+    Everything is checked first, strictly; see `zoo.gin_checks`.
+
+    Returns:
+      Lines for a person: the files and bindings received, and what overrides what.
 
     Raises:
-      UserError: if a file is missing or anything in it can't be read.
+      UserError: if a file is missing or anything in it is wrong.
     """
+    paths = [find_file(name) for name in gin_files]
+    statements = gin_checks.read(paths, bindings, find_file)
     # Imported for what they register with Gin.
     import zoo.experiment
     import zoo.input_pipelines.synthetic
@@ -49,35 +56,20 @@ def parse(gin_files: Sequence[str], bindings: Sequence[str] = ()) -> list[str]:
     import zoo.models.resnet
     import zoo.optimizers  # noqa: F401
 
+    for module in statements.imports:
+        importlib.import_module(module)
+    gin_checks.check_bindings(statements.bindings)
     gin.clear_config()
     for path in SEARCH_PATHS[1:]:
         gin.add_config_file_search_path(path)
-    paths = [find_file(name) for name in gin_files]
     for path in paths:
-        _readable(f"--gin_file={path}", lambda path=path: gin.parse_config_file(path))
-    for binding in bindings:
-        _readable(f"--gin_bindings={binding!r}", lambda binding=binding: gin.parse_config(binding))
-    return paths
-
-
-def _readable(origin: str, read) -> None:
-    try:
-        read()
-    except (ValueError, SyntaxError, TypeError, OSError, AttributeError, ImportError) as error:
-        lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-        raise UserError(f"{origin}: {' '.join(lines)}") from error
-
-
-def create(configurable: Callable[[], T]) -> T:
-    """Calls a configurable whose arguments all come from the configuration.
-
-    Raises:
-      UserError: if a required one is missing.
-    """
-    try:
-        return configurable()
-    except RuntimeError as error:
-        raise UserError(f"{error}. Bind it in the Gin file or with --gin_bindings.") from error
+        gin.parse_config_file(path)
+    gin.parse_config(list(bindings))
+    return [
+        "Gin files:  " + ", ".join(map(gin_checks.relative, paths)),
+        *(f"Gin flag:   {binding}" for binding in bindings),
+        *(f"Overridden: {line}" for line in gin_checks.overrides(statements.bindings)),
+    ]
 
 
 def write(workdir: str) -> None:

@@ -9,10 +9,9 @@ the recipe ends.
 import math
 from collections.abc import Callable
 
+import gin
 import keras
 import tensorflow as tf
-
-import gin
 
 Schedule = Callable[[tf.Tensor], tf.Tensor]
 

@@ -36,11 +36,8 @@ def main(argv: list[str]) -> None:
     from zoo.experiment import Experiment
     from zoo.train_and_evaluate import dry_run, train_and_evaluate
 
-    paths = gin_config.parse(GIN_FILE.value, GIN_BINDINGS.value)
-    print("Gin files: " + ", ".join(paths))
-    for binding in GIN_BINDINGS.value:
-        print("Gin binding: " + binding)
-    experiment = gin_config.create(Experiment)
+    print("\n".join(gin_config.parse(GIN_FILE.value, GIN_BINDINGS.value)))
+    experiment = Experiment()
     if DRY_RUN.value:
         dry_run(experiment, DATA_DIR.value)
         return

@@ -1,8 +1,8 @@
 """Synthetic images: one batch that stays on the device, the ceiling of every speed."""
 
+import gin
 import tensorflow as tf
 
-import gin
 from zoo.input_pipelines.pipeline import Data, Request, Source
 
 

@@ -3,9 +3,9 @@
 import dataclasses
 import os
 
+import gin
 import tensorflow as tf
 
-import gin
 from zoo.data.fake_imagenet import MANIFEST, write_fake_imagenet
 from zoo.data.records import count_records
 from zoo.guards import UserError, check

@@ -3,10 +3,10 @@
 import functools
 from collections.abc import Callable
 
+import gin
 import keras
 from keras import layers
 
-import gin
 from zoo.models.batch_norm import BatchNorm
 
 # ImageNet's mean and standard deviation per channel, on a scale of 0 to 255 (torchvision and the Cloud TPU reference).
