@@ -16,7 +16,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests import tiny
-from zoo.guards import UserError
+from zoo.guards import Diverged, UserError
 from zoo.optimizers import step_decay
 from zoo.train_and_evaluate import Plan, train_and_evaluate
 
@@ -97,7 +97,7 @@ class RunTest(absltest.TestCase):
             clip_norm=None,
             checkpoint_every_steps=1,
         )
-        with self.assertRaisesRegex(UserError, r"Step \d+: loss or gradient is not finite.*ckpt-\d+"):
+        with self.assertRaisesRegex(Diverged, r"Step \d+: loss or gradient is not finite.*ckpt-\d+"):
             train_and_evaluate(experiment, workdir=self.workdir)
         step = rows(self.workdir)[-1]["step"]
         newest = tf.train.latest_checkpoint(os.path.join(self.workdir, "checkpoints"))

@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 from absl.testing import absltest
+
+from zoo import devices
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -15,6 +18,9 @@ def zoo_train(*flags, cwd=None):
     return subprocess.run(
         [sys.executable, "-m", "zoo.train", *flags], cwd=cwd or ROOT, env=env, capture_output=True, text=True
     )
+
+
+HAS_ACCELERATOR = devices.look() != devices.Found((), ())
 
 
 class CommandLineTest(absltest.TestCase):
@@ -33,7 +39,16 @@ class CommandLineTest(absltest.TestCase):
         self.assert_refused(
             zoo_train("--gin_file=gin/resnet_cpu.gin", "--gin_bindings=Experiment.precision = float32"), "float32"
         )
-        self.assert_refused(zoo_train("--gin_file=gin/resnet_gpu.gin", "--dry_run"), "'gpu'", "nvidia-smi")
+
+    @absltest.skipIf(HAS_ACCELERATOR, "about machines with neither TPU nor GPU")
+    def test_no_device(self):
+        """In less time than TensorFlow takes to import; with commands that can be copied."""
+        started = time.perf_counter()
+        run = zoo_train("--gin_file=gin/resnet_tpu.gin")
+        self.assertLess(time.perf_counter() - started, 3)
+        self.assertEqual(run.returncode, 3, run.stderr)
+        self.assertNotIn("Traceback", run.stderr)
+        self.assertIn("python -m zoo.train --gin_file=gin/resnet_tpu.gin --gin_file=gin/smoke.gin", run.stderr)
 
     def test_dry_run_from_another_directory_writes_nothing(self):
         with tempfile.TemporaryDirectory() as folder:

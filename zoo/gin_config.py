@@ -36,6 +36,23 @@ def shipped_files() -> list[str]:
     return []
 
 
+def devices_asked(gin_files: Sequence[str], bindings: Sequence[str]) -> dict:
+    """`accelerator`, `allow_cpu` and `tpu` of the experiment, read without TensorFlow.
+
+    Raises:
+      UserError: if a file is missing or can't be parsed.
+    """
+    statements = gin_checks.read([find_file(name) for name in gin_files], bindings, find_file)
+    final = gin_checks.effective(statements.bindings)
+    asked = {"accelerator": "auto", "allow_cpu": False, "tpu": "local"}
+    for name in asked:
+        if f"Experiment.{name}" in final:
+            value = final[f"Experiment.{name}"].value
+            macro = final.get(value.name) if isinstance(value, gin_checks.Macro) else None
+            asked[name] = macro.value if macro else value
+    return asked
+
+
 def parse(gin_files: Sequence[str], bindings: Sequence[str] = ()) -> list[str]:
     """Reads files, then bindings, into Gin's configuration; what comes later wins.
 

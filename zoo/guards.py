@@ -6,6 +6,23 @@ import re
 class UserError(ValueError):
     """A mistake that its user can mend; entry points print its message alone, without a traceback."""
 
+    exit_code = 2
+
+
+class NoDevice(UserError):
+    """The devices that an experiment asks for are not here."""
+
+    exit_code = 3
+
+
+class Diverged(UserError):
+    """Loss or gradients are not finite any more."""
+
+    exit_code = 4
+
+
+INTERRUPTED = 75  # EX_TEMPFAIL: the same command goes on from the last checkpoint
+
 
 def check(condition: bool, message: str) -> None:
     """Raises `UserError(message)` unless `condition`."""

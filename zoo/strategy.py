@@ -4,7 +4,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from zoo.guards import UserError, check
+from zoo import devices
+from zoo.guards import NoDevice, UserError, check
 
 ACCELERATORS = ("auto", "tpu", "gpu", "cpu")
 
@@ -55,16 +56,21 @@ def create_strategy(
     )
     if accelerator == "tpu" or (accelerator == "auto" and (tpu != "local" or _tpu_is_attached())):
         return _tpu(tpu, tpu_zone, tpu_project, "ordered" if accelerator == "tpu" else "auto found a TPU")
-    gpus = tf.config.list_physical_devices("GPU") if accelerator != "cpu" else []
-    if gpus:
-        return _gpu(gpus, "ordered" if accelerator == "gpu" else "auto found no TPU, but GPUs")
+    if accelerator != "cpu":
+        gpus, nodes = tf.config.list_physical_devices("GPU"), devices.look().gpu
+        if gpus:
+            return _gpu(gpus, "ordered" if accelerator == "gpu" else "auto found no TPU, but GPUs")
+        check(
+            not nodes,
+            f"here is a GPU ({', '.join(nodes)}), but TensorFlow sees none. Install its GPU build (pip install "
+            "'accelerator-zoo[gpu]') and check nvidia-smi; to do without it, export CUDA_VISIBLE_DEVICES=-1.",
+        )
     if accelerator == "gpu":
-        raise UserError(
-            "Experiment.accelerator = 'gpu': TensorFlow sees no GPU here. Install the GPU build (pip install "
-            "'accelerator-zoo[gpu]') and check nvidia-smi, or bind Experiment.accelerator = 'cpu'."
+        raise NoDevice(
+            "Experiment.accelerator = 'gpu': there is no GPU here. Bind Experiment.accelerator = 'cpu' or 'auto'."
         )
     if accelerator == "auto" and not allow_cpu:
-        raise UserError(
+        raise NoDevice(
             "Experiment.accelerator = 'auto': neither a TPU nor a GPU is here, and this experiment is too large for a "
             "CPU. Rehearse it by adding --gin_file=gin/smoke.gin, or bind Experiment.allow_cpu = True."
         )

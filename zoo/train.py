@@ -4,13 +4,15 @@ The same command continues what is in the workdir. See README.md.
 """
 
 import os
+import signal
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow is imported: its notes bury our own lines
 
 from absl import app, flags, logging
 
-from zoo.guards import UserError
+from zoo import devices, gin_config
+from zoo.guards import INTERRUPTED, UserError
 
 GIN_FILE = flags.DEFINE_multi_string(
     "gin_file", [], "A Gin file, from here, from the checkout or from the installed package; of several the later wins."
@@ -22,7 +24,7 @@ WORKDIR = flags.DEFINE_string(
     "workdir", None, "Where checkpoints and metrics go. Default: runs/<stem of the first Gin file>."
 )
 DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where the data are; fake data are written below it on first use.")
-DRY_RUN = flags.DEFINE_bool("dry_run", False, "Build everything, run one step on made-up data, write nothing.")
+DRY_RUN = flags.DEFINE_bool("dry_run", False, "Build everything, run one step, print the plan, write nothing.")
 
 
 def main(argv: list[str]) -> None:
@@ -30,13 +32,18 @@ def main(argv: list[str]) -> None:
         raise UserError(f"{' '.join(argv[1:])!r} is left over: flags look like --gin_file=gin/resnet_cpu.gin.")
     if not GIN_FILE.value:
         raise UserError("--gin_file is missing. For example: --gin_file=gin/resnet_tpu.gin --gin_file=gin/smoke.gin")
-
     logging.set_verbosity(logging.WARNING)
-    from zoo import gin_config
+    # What needs no TensorFlow comes before its import, which takes seconds.
+    asked = gin_config.devices_asked(GIN_FILE.value, GIN_BINDINGS.value)
+    found = devices.look()
+    devices.check_devices(found, **asked, command=_command(), dry_run=DRY_RUN.value)
+    devices.check_environment(found, accelerator=asked["accelerator"])
+
+    lines = gin_config.parse(GIN_FILE.value, GIN_BINDINGS.value)
     from zoo.experiment import Experiment
     from zoo.train_and_evaluate import dry_run, train_and_evaluate
 
-    print("\n".join(gin_config.parse(GIN_FILE.value, GIN_BINDINGS.value)))
+    print("\n".join(lines))
     experiment = Experiment()
     if DRY_RUN.value:
         dry_run(experiment, DATA_DIR.value)
@@ -45,16 +52,23 @@ def main(argv: list[str]) -> None:
     train_and_evaluate(experiment, workdir=workdir, data_dir=DATA_DIR.value)
 
 
+def _command() -> list[str]:
+    """The command line as the user gave it."""
+    program = ["zoo-train"] if os.path.basename(sys.argv[0]) == "zoo-train" else ["python", "-m", "zoo.train"]
+    return [*program, *sys.argv[1:]]
+
+
 def run() -> None:
-    """Entry point of the console script `zoo-train`."""
+    """Entry point of the console script `zoo-train`. The exit codes are listed in docs/running.md."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         app.run(main)
     except UserError as error:
         print(f"zoo.train: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("zoo.train: interrupted. The same command continues from the last checkpoint.", file=sys.stderr)
-        sys.exit(130)
+        print("zoo.train: interrupted. The same command goes on from the last checkpoint.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

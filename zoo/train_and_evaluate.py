@@ -166,11 +166,11 @@ def _train(
 def _train_values(step: int, end: int, totals: dict, plan: Plan, checkpoints: Checkpoints) -> dict[str, float]:
     """The row of one device loop; raises if its loss or gradient was not finite."""
     bad = step + int(totals["finite_steps"])
-    guards.check(
-        bad == end,
-        f"Step {bad + 1}: loss or gradient is not finite; the run has diverged. The last good checkpoint is "
-        f"{checkpoints.latest}. A lower learning rate, a longer warm-up or Experiment.clip_norm may help.",
-    )
+    if bad < end:
+        raise guards.Diverged(
+            f"Step {bad + 1}: loss or gradient is not finite; the run has diverged. The last good checkpoint is "
+            f"{checkpoints.latest}. A lower learning rate, a longer warm-up or Experiment.clip_norm may help."
+        )
     return {
         "epoch": end / plan.steps_per_epoch,
         "loss": float(totals["loss"]) / (end - step),
