@@ -1,6 +1,8 @@
 """Whole runs: ended, continued, diverged, and killed with SIGKILL at awkward moments."""
 
+import contextlib
 import functools
+import io
 import json
 import os
 import re
@@ -16,9 +18,10 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests import tiny
+from zoo import devices
 from zoo.guards import Diverged, UserError
 from zoo.optimizers import step_decay
-from zoo.train_and_evaluate import Plan, train_and_evaluate
+from zoo.train_and_evaluate import dry_run, train_and_evaluate
 
 STEPS = 40
 GIN = f"""
@@ -46,26 +49,6 @@ def rows(workdir):
         return []
     with open(path) as file:
         return [json.loads(line) for line in file if line.endswith("\n")]
-
-
-class PlanTest(absltest.TestCase):
-    PLAN = Plan(16, 50, 10.0, 20, 15, 7)
-
-    def test_loops_end_at_every_boundary(self):
-        step, ends = 0, []
-        while step < 50:
-            step = self.PLAN.loop_end(step)
-            ends.append(step)
-        self.assertEqual(ends, [7, 14, 15, 20, 21, 28, 30, 35, 40, 42, 45, 49, 50])
-
-    def test_a_loop_of_seven_over_fifty_steps_ends_with_one(self):
-        plan = Plan(16, 50, 10.0, 1000, 1000, 7)
-        self.assertEqual((plan.loop_end(42), plan.loop_end(49)), (49, 50))
-
-    def test_steps_of_epochs(self):
-        experiment = tiny.experiment(train_steps=None, train_epochs=2.5)
-        plan = Plan.of(experiment, experiment.create_data(""), 1)
-        self.assertEqual((plan.total_steps, plan.steps_per_epoch, plan.eval_every_steps), (10, 4.0, 4))
 
 
 class RunTest(absltest.TestCase):
@@ -104,15 +87,41 @@ class RunTest(absltest.TestCase):
         self.assertEndsWith(newest, f"ckpt-{step}")
         self.assertTrue(np.isfinite(rows(self.workdir)[-1]["loss"]))
 
-    def test_a_workdir_that_is_further_already(self):
-        train_and_evaluate(tiny.experiment(train_steps=3), workdir=self.workdir)
-        with self.assertRaisesRegex(UserError, "at step 3 already, beyond the 2 steps"):
-            train_and_evaluate(tiny.experiment(train_steps=2), workdir=self.workdir)
-
-    def test_a_workdir_of_another_network(self):
+    def test_a_workdir_of_another_run(self):
         train_and_evaluate(tiny.experiment(train_steps=1), workdir=self.workdir)
+        with self.assertRaisesRegex(
+            UserError, "holds another run: total steps is 1 there, 2 here. Choose another --workdir"
+        ):
+            train_and_evaluate(tiny.experiment(train_steps=2), workdir=self.workdir)
+        with self.assertRaisesRegex(UserError, "Experiment.model is @resnet_model there, @plain_model here"):
+            train_and_evaluate(tiny.experiment(train_steps=1, model=tiny.plain_model), workdir=self.workdir)
+
+    def test_a_checkpoint_that_does_not_fit(self):
+        train_and_evaluate(tiny.experiment(train_steps=1), workdir=self.workdir)
+        os.remove(os.path.join(self.workdir, "experiment.json"))
         with self.assertRaisesRegex(UserError, "ckpt-1: does not fit this experiment.*another --workdir"):
             train_and_evaluate(tiny.experiment(train_steps=1, model=tiny.plain_model), workdir=self.workdir)
+
+    def test_other_devices_and_intervals_go_on_with_it(self):
+        first = train_and_evaluate(tiny.experiment(train_steps=4), workdir=self.workdir)
+        again = train_and_evaluate(
+            tiny.experiment(train_steps=4, cpu_replicas=2, steps_per_loop=2, keep_checkpoints=1), workdir=self.workdir
+        )
+        self.assertEqual(again, first)
+
+    def test_a_dry_run_writes_nothing(self):
+        before = os.listdir(".")
+        dry_run(tiny.experiment(), self.workdir)
+        self.assertFalse(os.path.exists(self.workdir))
+        self.assertEqual(os.listdir("."), before)
+
+    @absltest.skipIf(devices.look() != devices.Found((), ()), "about machines with neither TPU nor GPU")
+    def test_a_dry_run_without_a_device_is_the_plan_alone(self):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            dry_run(tiny.experiment(accelerator="tpu"), self.workdir)
+        self.assertIn("trainable parameters", out.getvalue())
+        self.assertIn("Dry run:    the plan alone.", out.getvalue())
 
 
 class KillTest(parameterized.TestCase):

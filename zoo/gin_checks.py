@@ -88,6 +88,13 @@ def read(paths: Sequence[str], bindings: Sequence[str], find_file: Callable[[str
     return found
 
 
+def read_text(text: str) -> Statements:
+    """Reads Gin from a string that includes no files."""
+    found = Statements()
+    _parse(text, "--", "", str, found)
+    return found
+
+
 def effective(bindings: Sequence[Binding]) -> dict[str, Binding]:
     """The binding of each key that counts: the last."""
     return {binding.key: binding for binding in bindings}

@@ -1,6 +1,9 @@
 """Checks before launch: every mistake of a person becomes one message with the value, the rule and the fix."""
 
+import json
+import os
 import re
+import shutil
 
 
 class UserError(ValueError):
@@ -65,12 +68,92 @@ def check_batch(experiment, replicas: int) -> None:
     )
 
 
-def explain_data_error(error: Exception) -> UserError | None:
-    """What an error says that the input pipeline raised inside TensorFlow; None if it came from elsewhere."""
+def check_plan(plan, train_examples: int) -> None:
+    """Checks a `Plan` against the data."""
+    check(
+        plan.global_batch_size <= train_examples,
+        f"A global batch of {plan.global_batch_size}, but only {train_examples} training examples: some would be in one batch "
+        f"twice. Bind Experiment.global_batch_size to at most {train_examples}.",
+    )
+
+
+def check_memory(needed: int, what: str, fix: str) -> None:
+    """Checks that `needed` bytes are at most half of this machine's memory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    check(
+        needed <= memory / 2,
+        f"{what} needs about {needed / 1e9:.1f} GB (estimated), this machine has {memory / 1e9:.1f} GB, half of which is for it. "
+        f"{fix}",
+    )
+
+
+def check_disk(directory: str, needed: int, what: str) -> None:
+    """Checks that `needed` bytes fit on the disk of a directory, which need not exist yet. Remote ones are not checked."""
+    if "://" in directory:
+        return
+    existing = os.path.abspath(directory)
+    while not os.path.exists(existing):
+        existing = os.path.dirname(existing)
+    free = shutil.disk_usage(existing).free
+    check(
+        needed <= free,
+        f"{directory}: {what} need about {needed / 1e9:.1f} GB (estimated), {free / 1e9:.1f} GB are free. Make room, or choose "
+        "another directory.",
+    )
+
+
+def check_workdir(workdir: str, record: dict[str, str]) -> None:
+    """Checks that a workdir holds this very run, as `plan.record` describes it, or none; writes the description down.
+
+    Raises:
+      UserError: naming what differs.
+    """
+    import tensorflow as tf
+
+    path = os.path.join(workdir, "experiment.json")
+    try:
+        tf.io.gfile.makedirs(workdir)
+        if not tf.io.gfile.exists(path):
+            with tf.io.gfile.GFile(path, "w") as file:
+                file.write(json.dumps(record, indent=2) + "\n")
+            return
+        with tf.io.gfile.GFile(path) as file:
+            found = json.loads(file.read())
+    except (tf.errors.OpError, ValueError) as error:
+        raise UserError(
+            f"--workdir={workdir}: can't be used ({str(error).splitlines()[0]}). Choose another."
+        ) from error
+    names = [name for name in {**found, **record} if found.get(name) != record.get(name)]
+    check(
+        not names,
+        f"{workdir} holds another run: "
+        + "; ".join(
+            f"{name} is {found.get(name, 'not used')} there, {record.get(name, 'not used')} here" for name in names[:5]
+        )
+        + (f"; and {len(names) - 5} more" if len(names) > 5 else "")
+        + ". Choose another --workdir.",
+    )
+
+
+def explain(error: Exception, experiment, rows: int) -> UserError | None:
+    """What an error of TensorFlow says to a user; None if it is not one for users.
+
+    Args:
+      error: raised inside a device loop.
+      experiment: the `Experiment` that runs.
+      rows: examples of one replica's batch.
+    """
     text = str(error)
     label = re.search(r"\[label\] \[(-?\d+)\] \[(.*?)\]", text, re.DOTALL)
     if label:
         return UserError(f"A label of the data, {label[1]}, {label[2]}. Bind as many classes as the data have.")
+    if type(error).__name__ == "ResourceExhaustedError":
+        parts = next((k for k in range(experiment.microbatches + 1, rows + 1) if rows % k == 0), None)
+        fix = f"Bind Experiment.microbatches = {parts}" if parts else "Lower the input size"
+        return UserError(
+            f"Out of memory with {rows} examples per replica in {experiment.microbatches} microbatch(es), input size "
+            f"{experiment.input_size}, {experiment.precision}. {fix}, and the training stays the same, or lower the batch."
+        )
     if "IteratorGetNext" not in text:
         return None
     cause = text[: text.find("[[{{node")].strip().splitlines()[-1]

@@ -83,6 +83,11 @@ def _tpu_is_attached() -> bool:
 
 
 def _tpu(tpu: str, zone: str | None, project: str | None, reason: str) -> Choice:
+    if tpu == "local" and not devices.look().tpu and not _tpu_is_attached():
+        raise NoDevice(
+            "Experiment.accelerator = 'tpu': there is no TPU here. Name one that is elsewhere (Experiment.tpu, tpu_zone and "
+            "tpu_project), or bind Experiment.accelerator = 'auto' or 'cpu'."
+        )
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu, zone=zone, project=project)
         if tpu != "local":

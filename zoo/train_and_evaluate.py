@@ -1,7 +1,6 @@
 """One run, top to bottom in the order in which things happen."""
 
 import dataclasses
-import math
 import time
 from collections.abc import Iterator
 
@@ -14,47 +13,9 @@ from zoo.export import export_keras, export_path
 from zoo.input_pipelines import pipeline
 from zoo.input_pipelines.pipeline import Data, Source
 from zoo.loop import make_eval_loop, make_train_loop
+from zoo.plan import Plan, checkpoint_bytes, describe, record
 from zoo.progress import Bar, Metrics
-from zoo.strategy import Choice
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """The numbers of steps of a run, all derived here."""
-
-    global_batch_size: int
-    total_steps: int
-    steps_per_epoch: float
-    eval_every_steps: int
-    checkpoint_every_steps: int
-    steps_per_loop: int
-
-    @classmethod
-    def of(cls, experiment: Experiment, data: Data, replicas: int) -> "Plan":
-        batch = experiment.batch_size(replicas)
-        steps_per_epoch = data.train.num_examples / batch
-        return cls(
-            global_batch_size=batch,
-            total_steps=experiment.train_steps or max(1, int(experiment.train_epochs * steps_per_epoch)),
-            steps_per_epoch=steps_per_epoch,
-            eval_every_steps=max(1, round(experiment.eval_every_epochs * steps_per_epoch)),
-            checkpoint_every_steps=experiment.checkpoint_every_steps,
-            steps_per_loop=experiment.steps_per_loop,
-        )
-
-    def loop_end(self, step: int) -> int:
-        """The end of the device loop that starts at `step`.
-
-        A function of the step alone: a continued run has the same loops, and so the same rows, as an uninterrupted one.
-        """
-        every = (self.steps_per_loop, self.eval_every_steps, self.checkpoint_every_steps)
-        return min(self.total_steps, *((step // n + 1) * n for n in every))
-
-    def evaluates_at(self, step: int) -> bool:
-        return step % self.eval_every_steps == 0 or step == self.total_steps
-
-    def saves_at(self, step: int) -> bool:
-        return step % self.checkpoint_every_steps == 0 or step == self.total_steps
+from zoo.strategy import create_strategy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,16 +36,20 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
     Raises:
       UserError: on a mistake in the experiment, the data or the workdir, or when the training diverges.
     """
-    choice, data, plan, program = prepare(experiment, data_dir)
+    guards.check_experiment(experiment)
+    choice = experiment.create_strategy()
+    print(f"Strategy:   {choice}", flush=True)
+    guards.check_batch(experiment, choice.replicas)
+    data = experiment.create_data(data_dir)
+    plan = Plan.of(experiment, data, choice.replicas)
+    guards.check_plan(plan, data.train.num_examples)
+    program = build(experiment, choice.strategy, total_steps=plan.total_steps)
+    guards.check_disk(workdir, (experiment.keep_checkpoints + 1) * checkpoint_bytes(program), "checkpoints")
+    guards.check_workdir(workdir, record(experiment, plan, data))
     gin_config.write(workdir)
     with choice.strategy.scope():
         checkpoints = Checkpoints(program.state, workdir, experiment.keep_checkpoints)
         start = checkpoints.restore()
-    guards.check(
-        start <= plan.total_steps,
-        f"{workdir} is at step {start} already, beyond the {plan.total_steps} steps of this experiment. Choose another "
-        "--workdir, or train for longer.",
-    )
     print(describe(experiment, choice, data, plan, program) + f"\nWorkdir:    {workdir}")
     if start:
         print(f"Resumed at step {start} of {plan.total_steps} from {checkpoints.latest}.")
@@ -93,10 +58,7 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
         with choice.strategy.scope():
             _train(experiment, choice.strategy, data, plan, program, checkpoints, metrics)
     except tf.errors.OpError as error:
-        explained = guards.explain_data_error(error)
-        if explained is None:
-            raise
-        raise explained from error
+        raise guards.explain(error, experiment, plan.global_batch_size // choice.replicas) or error from error
     finally:
         metrics.close()
     gin_config.write(workdir)
@@ -107,18 +69,6 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
     )
     print(summarize(experiment, result))
     return result
-
-
-def prepare(experiment: Experiment, data_dir: str, write: bool = True) -> tuple[Choice, Data, Plan, Program]:
-    """Everything before the first step: devices, data, numbers of steps, model."""
-    guards.check_experiment(experiment)
-    choice = experiment.create_strategy()
-    print(f"Strategy:   {choice}", flush=True)
-    guards.check_batch(experiment, choice.replicas)
-    data = experiment.create_data(data_dir, write)
-    plan = Plan.of(experiment, data, choice.replicas)
-    program = build(experiment, choice.strategy, total_steps=plan.total_steps)
-    return choice, data, plan, program
 
 
 def _train(
@@ -194,9 +144,28 @@ def evaluate(source: Source, strategy: tf.distribute.Strategy, eval_loop, plan: 
 
 
 def dry_run(experiment: Experiment, data_dir: str) -> None:
-    """Builds everything, runs one step on one batch, prints the plan, and writes nothing."""
-    choice, data, plan, program = prepare(experiment, data_dir, write=False)
+    """Builds everything, prints the plan, runs one step on one batch, and writes nothing.
+
+    Where the devices that the experiment asks for are not here, the plan is all.
+    """
+    guards.check_experiment(experiment)
+    missing = None
+    try:
+        choice = experiment.create_strategy()
+        print(f"Strategy:   {choice}", flush=True)
+    except guards.NoDevice as error:
+        missing = error
+        choice = create_strategy("cpu")
+        print("Strategy:   not decided, for want of a device; the figures below are those of a single replica")
+    guards.check_batch(experiment, choice.replicas)
+    data = experiment.create_data(data_dir, write=False)
+    plan = Plan.of(experiment, data, choice.replicas)
+    guards.check_plan(plan, data.train.num_examples)
+    program = build(experiment, choice.strategy, total_steps=plan.total_steps)
     print(describe(experiment, choice, data, plan, program), flush=True)
+    if missing:
+        print(f"Dry run:    the plan alone. {missing} Nothing was written.")
+        return
     with choice.strategy.scope():
         batches = pipeline.train_iterator(
             data.train, choice.strategy, seed=experiment.seed, start_step=0, global_batch_size=plan.global_batch_size
@@ -205,30 +174,6 @@ def dry_run(experiment: Experiment, data_dir: str) -> None:
         totals = make_train_loop(choice.strategy, program.train_step)(batches, tf.constant(1))
     loss, seconds = float(totals["loss"]), time.perf_counter() - started
     print(f"Dry run:    one step, compilation included, took {seconds:.1f} s; loss {loss:.4f}. Nothing was written.")
-
-
-def describe(experiment: Experiment, choice: Choice, data: Data, plan: Plan, program: Program) -> str:
-    """The start-up summary."""
-    model = program.state.model
-    xla = "forward and backward" if program.jit_compile else "off"
-    if choice.accelerator == "tpu":
-        xla = "the whole step"
-    epochs = plan.total_steps / plan.steps_per_epoch
-    per_replica = plan.global_batch_size // choice.replicas
-    lines = [
-        f"Model:      {model.name}, {sum(math.prod(v.shape) for v in model.trainable_variables):,} trainable parameters, "
-        f"input {tuple(model.input.shape[1:])}, {experiment.num_classes} classes",
-        f"Training:   {data.train.description}",
-        f"Evaluation: {data.evaluation.description}",
-        f"Batch:      {plan.global_batch_size} over {choice.replicas} replica(s), {per_replica} each"
-        + (f", in {experiment.microbatches} microbatches" if experiment.microbatches > 1 else ""),
-        f"Length:     {plan.total_steps:,} steps = {epochs:.4g} epochs; evaluation every {plan.eval_every_steps:,} steps, "
-        f"checkpoint every {plan.checkpoint_every_steps:,}, {plan.steps_per_loop:,} steps per device loop",
-        f"Precision:  {experiment.precision}; XLA: {xla}; seed {experiment.seed}",
-    ]
-    if experiment.rehearsal:
-        lines.insert(0, "REHEARSAL:  a shrunken run; its speed and accuracy are not those of the experiment.")
-    return "\n".join(lines)
 
 
 def summarize(experiment: Experiment, result: Result) -> str:

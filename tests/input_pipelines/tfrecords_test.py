@@ -8,8 +8,9 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
+from tests import tiny
 from zoo.data.records import imagenet_example, shard_path, write_shards
-from zoo.guards import UserError, explain_data_error
+from zoo.guards import UserError, explain
 from zoo.input_pipelines.pipeline import Request, train_dataset
 from zoo.input_pipelines.tfrecords import fake_imagenet, imagenet
 
@@ -87,7 +88,8 @@ class ImagenetTest(parameterized.TestCase):
         with self.assertRaises(tf.errors.InvalidArgumentError) as caught:
             self.shades(source)
         self.assertRegex(
-            str(explain_data_error(caught.exception)), r"A label of the data, 3, is out of range.*num_classes = 2"
+            str(explain(caught.exception, tiny.experiment(), 8)),
+            r"A label of the data, 3, is out of range.*num_classes = 2",
         )
 
     def test_no_files(self):

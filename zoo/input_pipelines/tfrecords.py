@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from zoo.data.fake_imagenet import MANIFEST, write_fake_imagenet
 from zoo.data.records import count_records
-from zoo.guards import UserError, check
+from zoo.guards import UserError, check, check_memory
 from zoo.input_pipelines import images
 from zoo.input_pipelines.pipeline import Data, Request, Source
 from zoo.input_pipelines.synthetic import synthetic
@@ -92,6 +92,14 @@ def _split(data_dir: str, split: str, wanted: int | None, shuffle_buffer: int) -
         f"Experiment.{'train' if split == 'train' else 'eval'}_examples, or bind None to take what there is.",
     )
     count = wanted or available
+    buffer = min(shuffle_buffer, count)
+    if "://" not in files[0]:
+        record_bytes = sum(tf.io.gfile.stat(file).length for file in files) / available
+        check_memory(
+            int(buffer * record_bytes),
+            f"imagenet.shuffle_buffer = {shuffle_buffer}",
+            f"Bind imagenet.shuffle_buffer = {max(1, buffer // 8)} or so.",
+        )
 
     def epoch(seed, number):
         if count < available:
@@ -100,9 +108,7 @@ def _split(data_dir: str, split: str, wanted: int | None, shuffle_buffer: int) -
         else:
             order = tf.random.experimental.stateless_shuffle(tf.constant(files), seed=tf.stack([seed, number]))
             dataset = _interleave(order)
-        return dataset.shuffle(
-            min(shuffle_buffer, count), seed=seed * 1_000_003 + number, reshuffle_each_iteration=False
-        )
+        return dataset.shuffle(buffer, seed=seed * 1_000_003 + number, reshuffle_each_iteration=False)
 
     def in_order():
         return tf.data.TFRecordDataset(files).take(count) if count < available else _interleave(tf.constant(files))

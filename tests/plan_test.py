@@ -1,0 +1,77 @@
+"""The numbers of a run."""
+
+import functools
+
+import keras
+from absl.testing import absltest
+
+from tests import tiny
+from zoo.experiment import build
+from zoo.optimizers import step_decay
+from zoo.plan import Plan, checkpoint_bytes, memory_bytes, record, warnings
+from zoo.strategy import create_strategy
+
+
+class PlanTest(absltest.TestCase):
+    PLAN = Plan(16, 50, 10.0, 20, 15, 7)
+
+    def test_loops_end_at_every_boundary(self):
+        step, ends = 0, []
+        while step < 50:
+            step = self.PLAN.loop_end(step)
+            ends.append(step)
+        self.assertEqual(ends, [7, 14, 15, 20, 21, 28, 30, 35, 40, 42, 45, 49, 50])
+
+    def test_a_loop_of_seven_over_fifty_steps_ends_with_one(self):
+        plan = Plan(16, 50, 10.0, 1000, 1000, 7)
+        self.assertEqual((plan.loop_end(42), plan.loop_end(49)), (49, 50))
+
+    def test_steps_of_epochs(self):
+        experiment = tiny.experiment(train_steps=None, train_epochs=2.5)
+        plan = Plan.of(experiment, experiment.create_data(""), 1)
+        self.assertEqual((plan.total_steps, plan.steps_per_epoch, plan.eval_every_steps), (10, 4.0, 4))
+
+
+class EstimateTest(absltest.TestCase):
+    def test_by_hand(self):
+        """A dense layer of 12 inputs and 4 logits: 52 parameters."""
+
+        def model(input_size, num_classes):
+            images = keras.Input((input_size, input_size, 3), dtype="uint8")
+            x = keras.layers.Flatten()(keras.layers.Rescaling(1 / 255)(images))
+            return keras.Model(images, keras.layers.Dense(num_classes)(x))
+
+        experiment = tiny.experiment(model=model, input_size=2, microbatches=2)
+        program = build(experiment, create_strategy("cpu").strategy, total_steps=1)
+        # Weights, momenta, the optimizer's counter and its learning rate; then the gradients.
+        self.assertEqual(checkpoint_bytes(program), 4 * (52 + 52 + 2))
+        self.assertEqual(memory_bytes(experiment, program), (4 * (52 + 52 + 2 + 52), 8 * (12 + 12 + 12 + 4) * 4))
+
+
+class RecordTest(absltest.TestCase):
+    def record(self, **changes):
+        experiment = tiny.experiment(**changes)
+        data = experiment.create_data("")
+        return record(experiment, Plan.of(experiment, data, 1), data)
+
+    def test_functions_are_told_apart_by_name_and_options(self):
+        rates = (functools.partial(step_decay, decay=decay) for decay in (0.1, 0.2))
+        a, b = (self.record(learning_rate=rate)["Experiment.learning_rate"] for rate in rates)
+        self.assertEqual((a, b), ("@step_decay(decay=0.1)", "@step_decay(decay=0.2)"))
+
+    def test_where_it_runs_is_not_in_it(self):
+        self.assertEqual(self.record(), self.record(accelerator="auto", steps_per_loop=7, microbatches=2))
+        self.assertNotEqual(self.record(), self.record(seed=1))
+        self.assertNotEqual(self.record(), self.record(train_examples=48))
+
+
+class WarningsTest(absltest.TestCase):
+    def test_batch_norm_that_has_not_settled(self):
+        model = tiny.resnet_model(16, 4, norm_momentum=0.99)
+        self.assertRegex(warnings(Plan(16, 50, 10.0, 20, 15, 7), model)[0], "momentum 0.99 keeps 61% .* after 50 steps")
+        self.assertEqual(warnings(Plan(16, 500, 10.0, 20, 15, 7), model), [])
+        self.assertEqual(warnings(Plan(16, 1, 10.0, 20, 15, 7), tiny.plain_model(16, 4)), [])
+
+
+if __name__ == "__main__":
+    absltest.main()
