@@ -10,6 +10,10 @@ from absl.testing import absltest, parameterized
 from tests import tiny
 from zoo.experiment import build, create_model
 from zoo.guards import UserError
+from zoo.input_pipelines.pipeline import train_iterator
+from zoo.input_pipelines.synthetic import synthetic
+from zoo.loop import make_train_loop
+from zoo.models.resnet import resnet18
 from zoo.strategy import create_strategy
 
 
@@ -81,6 +85,19 @@ class BuildTest(parameterized.TestCase):
         strategy = create_strategy("cpu", cpu_replicas=2).strategy
         with self.assertRaisesRegex(UserError, f"Experiment.{option} = {value}: does not go with"):
             build(experiment, strategy, total_steps=1)
+
+    def test_microbatches_of_a_large_network(self):
+        """Large enough for Grappler to rewrite its sums, which made the second step fail."""
+        experiment = tiny.experiment(
+            model=resnet18, data=synthetic, input_size=32, global_batch_size=32, microbatches=4, cpu_replicas=2
+        )
+        strategy = experiment.create_strategy().strategy
+        program = build(experiment, strategy, total_steps=10)
+        with strategy.scope():
+            source = experiment.create_data("").train
+            batches = train_iterator(source, strategy, seed=0, start_step=0, global_batch_size=32)
+            totals = make_train_loop(strategy, program.train_step)(batches, tf.constant(3))
+        self.assertEqual(int(totals["finite_steps"]), 3)
 
     def test_mixed_bfloat16_trains(self):
         experiment = tiny.experiment(precision="mixed_bfloat16")

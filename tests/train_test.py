@@ -35,6 +35,7 @@ class CommandLineTest(absltest.TestCase):
     def test_mistakes(self):
         self.assert_refused(zoo_train(), "--gin_file is missing", "gin/smoke.gin")
         self.assert_refused(zoo_train("--gin_file=gin/nothing.gin"), "gin/nothing.gin", "gin/resnet_tpu.gin")
+        self.assert_refused(zoo_train("--gin_fiel=gin/resnet_cpu.gin"), "'gin_fiel'", "gin_file", "--help")
         self.assert_refused(zoo_train("gin/resnet_cpu.gin"), "'gin/resnet_cpu.gin' is left over", "--gin_file=")
         self.assert_refused(
             zoo_train("--gin_file=gin/resnet_cpu.gin", "--gin_bindings=Experiment.precision = float32"), "float32"

@@ -170,6 +170,10 @@ def build(
         )
     state = steps.State(model=model, averaged=model, optimizer=optimizer, step=step)
     jit_compile = _jit_compile(experiment, strategy, model)
+    if experiment.microbatches > 1 and not jit_compile:
+        # Grappler's memory optimizer makes temporary variables of larger sums, which collide in a loop inside the device loop
+        # (AlreadyExistsError); it has no switch of its own.
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     learning_rate = experiment.learning_rate(global_batch_size=global_batch_size, total_steps=total_steps)
     gradients = steps.make_gradients(
         model,

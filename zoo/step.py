@@ -94,8 +94,9 @@ def make_gradients(
             return i + 1, tf.nest.map_structure(tf.add, totals, new)
 
         zeros = tf.nest.map_structure(tf.zeros_like, (weights, statistics, {"loss": 0.0, "top1": 0.0, "examples": 0.0}))
+        # One after the other, to save memory.
         _, (gradients, statistic_sums, sums) = tf.while_loop(
-            lambda i, _: i < microbatches, add, (0, zeros), maximum_iterations=microbatches
+            lambda i, _: i < microbatches, add, (0, zeros), maximum_iterations=microbatches, parallel_iterations=1
         )
         return gradients, [s / microbatches for s in statistic_sums], sums
 

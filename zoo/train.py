@@ -52,6 +52,13 @@ def main(argv: list[str]) -> None:
     train_and_evaluate(experiment, workdir=workdir, data_dir=DATA_DIR.value)
 
 
+def _parse_flags(argv: list[str]) -> list[str]:
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        raise UserError(f"{error}. See --help.") from error
+
+
 def _command() -> list[str]:
     """The command line as the user gave it."""
     program = ["zoo-train"] if os.path.basename(sys.argv[0]) == "zoo-train" else ["python", "-m", "zoo.train"]
@@ -62,7 +69,7 @@ def run() -> None:
     """Entry point of the console script `zoo-train`. The exit codes are listed in docs/running.md."""
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        app.run(main)
+        app.run(main, flags_parser=_parse_flags)
     except UserError as error:
         print(f"zoo.train: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

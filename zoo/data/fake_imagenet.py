@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from zoo.data.records import imagenet_example, shard_path, write_shards
+from zoo.guards import UserError, check_disk
 
 MANIFEST = "fake_imagenet.json"
 VERSION = 1
@@ -149,19 +150,23 @@ def write_fake_imagenet(
       workers: threads; None takes one per core.
 
     Raises:
-      ValueError: if the directory holds another set, or a number is out of range.
+      UserError: if the directory holds another set, or a number is out of range.
     """
     if not 2 <= classes <= 1000:
-        raise ValueError(f"{classes} classes: choose from 2 to 1000.")
+        raise UserError(f"{classes} classes: choose from 2 to 1000.")
     images = {"train": train_images, "validation": validation_images}
     shards = {"train": train_shards, "validation": validation_shards}
     for split in SPLITS:
         if images[split] < 1:
-            raise ValueError(f"{images[split]} {split} images: choose at least 1.")
+            raise UserError(f"{images[split]} {split} images: choose at least 1.")
         shards[split] = shards[split] or min(MAX_SHARDS[split], max(1, images[split] // IMAGES_PER_SHARD))
     wanted = {"version": VERSION, "classes": classes, "seed": seed, "images": images, "shards": shards}
     if _is_there(directory, wanted):
         return
+    try:
+        tf.io.gfile.makedirs(directory)
+    except tf.errors.OpError as error:
+        raise UserError(f"{directory}: can't be written to ({error.message}). Choose another --data_dir.") from error
     _announce(directory, sum(images.values()), classes)
     for split in SPLITS:
         labels = labels_of(split, images[split], classes, seed)
@@ -184,9 +189,7 @@ def _is_there(directory: str, wanted: dict) -> bool:
     with tf.io.gfile.GFile(path) as file:
         found = json.loads(file.read())
     if found != wanted:
-        raise ValueError(
-            f"{directory} holds another fake ImageNet: {found}; wanted {wanted}. Choose another directory."
-        )
+        raise UserError(f"{directory} holds another fake ImageNet: {found}; wanted {wanted}. Choose another directory.")
     names = (shard_path(directory, split, i, n) for split, n in wanted["shards"].items() for i in range(n))
     return all(tf.io.gfile.exists(name) for name in names)
 
@@ -197,6 +200,7 @@ def _announce(directory: str, images: int, classes: int) -> None:
     sizes = [len(fake_example("train", i, i % classes, classes, 0)) for i in range(12)]
     seconds = (time.perf_counter() - started) / len(sizes) * images / (os.cpu_count() or 1)
     megabytes = sum(sizes) / len(sizes) * images / 1e6
+    check_disk(directory, int(megabytes * 1e6), "fake images")
     print(
         f"Writing a fake ImageNet of {images:,} images to {directory}: about {megabytes:,.0f} MB, {seconds:,.0f} s (estimated "
         f"from {len(sizes)} images).",

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 import tqdm
 
+from zoo.guards import UserError
+
 LENGTH_AND_CRC, PAYLOAD_CRC = 12, 4  # bytes around each record: uint64 length, its crc32c; the crc32c of the payload
 
 
@@ -76,10 +78,10 @@ def write_shards(
       workers: threads; None takes one per core.
 
     Raises:
-      ValueError: if there are more shards than examples.
+      UserError: if there are more shards than examples.
     """
     if not 1 <= shards <= examples:
-        raise ValueError(f"{shards} {split} shards for {examples} examples: choose from 1 to {examples} shards.")
+        raise UserError(f"{shards} {split} shards for {examples} examples: choose from 1 to {examples} shards.")
     tf.io.gfile.makedirs(directory)
     bar = tqdm.tqdm(total=examples, desc=f"writing {split}", unit=" images", disable=None)  # None: in a terminal only
 
@@ -110,7 +112,7 @@ def count_records(files: Sequence[str]) -> list[int]:
     """The exact number of records in each TFRecord file, from their lengths alone.
 
     Raises:
-      ValueError: if a file ends in the middle of a record, naming file and offset.
+      UserError: if a file ends in the middle of a record, naming file and offset.
     """
 
     def count(path: str) -> int:
@@ -123,7 +125,7 @@ def count_records(files: Sequence[str]) -> list[int]:
                 if len(header) == LENGTH_AND_CRC:
                     end += struct.unpack("<Q", header[:8])[0]
                 if len(header) < LENGTH_AND_CRC or end > size:
-                    raise ValueError(f"{path}: ends inside the record at byte {offset}; write or copy the file again.")
+                    raise UserError(f"{path}: ends inside the record at byte {offset}; write or copy the file again.")
                 offset, records = end, records + 1
         return records
 

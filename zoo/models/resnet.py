@@ -93,7 +93,7 @@ def resnet(
       `[batch, num_classes]`.
 
     Raises:
-      ValueError: on a variant that does not exist.
+      UserError: on a variant that does not exist.
     """
     if variant not in ("v1.5", "v1"):
         raise ValueError(
