@@ -16,6 +16,7 @@ setup(
     description="A Keras/TensorFlow model zoo and accelerator benchmark: one Gin file on a TPU, GPUs or a CPU.",
     long_description=(ROOT / "README.md").read_text(),
     long_description_content_type="text/markdown",
+    author="The zoo authors",
     license="Apache-2.0",
     python_requires=">=3.11",
     # The .gin files live at the root of the checkout and travel as package data. No __init__.py may ever be in gin/: it

@@ -97,7 +97,7 @@ class BuildTest(parameterized.TestCase):
             source = experiment.create_data("").train
             batches = train_iterator(source, strategy, seed=0, start_step=0, global_batch_size=32)
             totals = make_train_loop(strategy, program.train_step)(batches, tf.constant(3))
-        self.assertEqual(int(totals["finite_steps"]), 3)
+        self.assertEqual(int(totals["sound_steps"]), 3)
 
     def test_mixed_bfloat16_trains(self):
         experiment = tiny.experiment(precision="mixed_bfloat16")

@@ -21,7 +21,7 @@ class ExperimentTest(parameterized.TestCase):
         ({"global_batch_size": None}, "global_batch_size = None and .*exactly one"),
         ({"train_epochs": 3}, "train_epochs = 3 and .*train_steps = 20: exactly one"),
         ({"train_steps": 0}, "train_steps = 0: must be positive"),
-        ({"precision": "float16"}, "precision = 'float16': must be"),
+        ({"precision": "float16"}, "precision = 'float16': must be one of .*Pure 16-bit"),
         ({"steps_per_loop": 0}, "steps_per_loop = 0: must be at least 1"),
         ({"checkpoint_every_steps": -1}, "checkpoint_every_steps = -1: must be at least 1"),
         ({"num_classes": 1}, "num_classes = 1: must be at least 2"),

@@ -8,13 +8,16 @@ from zoo.loop import make_eval_loop, make_train_loop
 from zoo.strategy import create_strategy
 
 
-def result(loss, norm):
+def result(loss, norm, skipped=0.0):
     return {
         "loss": loss,
         "top1": tf.ones([]),
         "examples": tf.constant(4.0),
         "learning_rate": tf.constant(0.5),
         "gradient_norm": norm,
+        "loss_scale": tf.constant(8.0),
+        "skipped": skipped,
+        "sound": tf.cast(tf.math.is_finite(norm), tf.float32),
     }
 
 
@@ -38,13 +41,13 @@ class TrainLoopTest(absltest.TestCase):
         self.assertEqual(totals["loss"], 12)  # each of 2 replicas holds its share of the global loss
         self.assertEqual((totals["top1"], totals["examples"]), (6, 24))
         self.assertEqual((totals["learning_rate"], totals["gradient_norm"]), (0.5, 9))
-        self.assertEqual(totals["finite_steps"], 3)
+        self.assertEqual(totals["sound_steps"], 3)
 
     def test_names_the_first_step_that_is_not_finite(self):
         nan, inf = float("nan"), float("inf")
-        self.assertEqual(self.run_loop([1.0, nan, 3.0], [1.0, 1.0, 1.0])["finite_steps"], 1)
-        self.assertEqual(self.run_loop([1.0, 2.0, 3.0], [1.0, 1.0, inf])["finite_steps"], 2)
-        self.assertEqual(self.run_loop([inf, 2.0, 3.0], [1.0, 1.0, 1.0])["finite_steps"], 0)
+        self.assertEqual(self.run_loop([1.0, nan, 3.0], [1.0, 1.0, 1.0])["sound_steps"], 1)
+        self.assertEqual(self.run_loop([1.0, 2.0, 3.0], [1.0, 1.0, inf])["sound_steps"], 2)
+        self.assertEqual(self.run_loop([inf, 2.0, 3.0], [1.0, 1.0, 1.0])["sound_steps"], 0)
 
 
 class EvalLoopTest(absltest.TestCase):

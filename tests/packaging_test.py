@@ -2,6 +2,7 @@
 
 import email
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,16 @@ class WheelTest(absltest.TestCase):
         self.assertEqual((metadata["Name"], metadata["Requires-Python"]), ("accelerator-zoo", ">=3.11"))
         self.assertLessEqual({"gpu", "test", "dev"}, set(metadata.get_all("Provides-Extra")))
         self.assertIn("zoo-train = zoo.train:run", self.wheel.read(f"{info}/entry_points.txt").decode())
+
+    def test_a_tpu_host_gets_every_dependency(self):
+        (info,) = {name.split("/")[0] for name in self.wheel.namelist() if ".dist-info/" in name}
+        asked = email.message_from_bytes(self.wheel.read(f"{info}/METADATA")).get_all("Requires-Dist")
+        names = {re.match(r"[\w.-]+", line)[0] for line in asked if "extra ==" not in line}
+        with open(os.path.join(ROOT, "requirements-tpu.txt")) as file:
+            lines = file.read().splitlines()
+        listed = {re.match(r"[\w.-]+", line)[0] for line in lines if not line.startswith("#")}
+        self.assertEqual(listed - names, {"tensorflow-tpu", "libtpu"})
+        self.assertEqual(names - listed, {"tensorflow"})
 
     def test_gin_is_no_package(self):
         self.assertFalse(os.path.exists(os.path.join(ROOT, "gin", "__init__.py")))

@@ -12,7 +12,7 @@ from zoo.experiment import build
 from zoo.input_pipelines import pipeline
 from zoo.loop import make_eval_loop, make_train_loop
 from zoo.models.batch_norm import BatchNorm
-from zoo.step import cross_entropy
+from zoo.step import STEPS_TO_DOUBLE, cross_entropy, sum_over_replicas
 
 
 def train(experiment, loops):
@@ -119,6 +119,76 @@ class NumpyTest(absltest.TestCase):
         self.assertGreater(clipped, 0)
         np.testing.assert_allclose(after[0], w, atol=2e-6)
         np.testing.assert_allclose(after[1], b, atol=2e-6)
+
+
+class LossScaleTest(parameterized.TestCase):
+    def program(self, replicas=2, all_reduce=sum_over_replicas, **changes):
+        options = {"precision": "mixed_float16", "model": tiny.smooth_model, "cpu_replicas": replicas} | changes
+        experiment = tiny.experiment(**options)
+        strategy = experiment.create_strategy().strategy
+        return experiment, strategy, build(experiment, strategy, total_steps=20, all_reduce=all_reduce)
+
+    def test_inf_on_one_replica_skips_the_step_everywhere(self):
+        def with_a_fault(tensors):
+            second = tf.distribute.get_replica_context().replica_id_in_sync_group == 1
+            return sum_over_replicas([tf.where(second, float("inf"), tensors[0]), *tensors[1:]])
+
+        experiment, strategy, program = self.program(all_reduce=with_a_fault)
+        state = program.state
+        with strategy.scope():
+            state.step.assign(5)
+            before = [v.numpy() for v in (*state.model.weights, *state.optimizer.variables)]
+            source = experiment.create_data("").train
+            batches = pipeline.train_iterator(source, strategy, seed=0, start_step=0, global_batch_size=16)
+            totals = make_train_loop(strategy, program.train_step)(batches, tf.constant(1))
+            for v, old in zip((*state.model.weights, *state.optimizer.variables), before, strict=True):
+                for copy in strategy.experimental_local_results(v.value):
+                    np.testing.assert_array_equal(copy.numpy(), old)
+            for v, value in ((state.loss_scale, 2.0**14), (state.step, 6)):
+                self.assertEqual([float(x) for x in strategy.experimental_local_results(v)], [value] * 2)
+        self.assertEqual((int(totals["skipped"]), int(totals["sound_steps"]), float(totals["loss"])), (1, 1, 0.0))
+
+    def test_the_scale_doubles_and_the_least_scale_is_divergence(self):
+        images, labels = tiny.arrays(16)
+        batch = (tf.constant(images), tf.constant(labels), tf.ones([16]))
+        _, strategy, program = self.program(replicas=1)
+        step = tf.function(lambda: strategy.run(program.train_step, args=batch))
+        with strategy.scope():
+            program.state.steps_at_scale.assign(STEPS_TO_DOUBLE - 1)
+            program.state.loss_scale.assign(8.0)
+            result = step()
+            self.assertEqual((float(result["skipped"]), float(result["sound"])), (0, 1))
+            self.assertEqual(
+                (float(program.state.loss_scale.numpy()), int(program.state.steps_at_scale.numpy())), (16, 0)
+            )
+            program.state.loss_scale.assign(float("inf"))
+            self.assertEqual((float(step()["sound"]), float(step()["skipped"])), (1, 1))
+            program.state.model.weights[0].assign(np.full(program.state.model.weights[0].shape, np.nan))
+            program.state.loss_scale.assign(1.0)
+            self.assertEqual(float(step()["sound"]), 0)
+
+    def test_one_and_two_replicas_agree(self):
+        options = {"precision": "mixed_float16", "model": tiny.plain_model}
+        one, two = (train(tiny.experiment(cpu_replicas=n, **options), [5] * 4) for n in (1, 2))
+        self.assertLess(
+            distance(two, one), 0.05
+        )  # float16 rounds at 5e-4, twenty times over; a sum taken twice gives 1
+        self.assertLess(one[2][-1], 0.9 * one[2][0])
+
+    def test_scaling_changes_nothing_where_nothing_is_rounded(self):
+        """Of the same float16 run, a scale of 1 and one of 1024 give the same weights, since it is a power of two."""
+        runs = []
+        images, labels = tiny.arrays(16)
+        batch = (tf.constant(images), tf.constant(labels), tf.ones([16]))
+        for scale in (256.0, 1024.0):
+            _, strategy, program = self.program(replicas=1, model=tiny.plain_model)
+            with strategy.scope():
+                program.state.step.assign(5)
+                program.state.loss_scale.assign(scale)
+                tf.function(strategy.run)(program.train_step, args=batch)
+                runs.append([v.numpy() for v in program.state.model.weights])
+        for a, b in zip(*runs, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 class MicrobatchTest(absltest.TestCase):

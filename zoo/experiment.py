@@ -41,7 +41,8 @@ class Experiment:
       weight_decay: λ of the coupled L2 term, g + λ·w, on kernels.
       clip_norm: the largest global norm of the gradient; None does not clip.
       label_smoothing: share of the target that is spread over all classes, in training.
-      precision: 'float32', or 'mixed_bfloat16' (bfloat16 products, float32 weights and statistics).
+      precision: 'float32', 'mixed_bfloat16' or 'mixed_float16' (16-bit products, float32 weights and statistics; float16
+        with dynamic loss scaling).
       xla: compile forward and backward with XLA; None decides by device: yes on GPUs, no on CPUs (a TPU always compiles
         the whole step).
       seed: of weights, order of examples and augmentation.
@@ -165,10 +166,15 @@ def build(
         model = create_model(experiment)
         optimizer = experiment.optimizer()
         optimizer.build(model.trainable_variables)
-        step = tf.Variable(
-            0, dtype=tf.int64, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA, name="step"
+        scaled = experiment.precision == "mixed_float16"
+        state = steps.State(
+            model=model,
+            averaged=model,
+            optimizer=optimizer,
+            step=_counter("step", 0, tf.int64),
+            loss_scale=_counter("loss_scale", steps.INITIAL_LOSS_SCALE if scaled else 1.0, tf.float32),
+            steps_at_scale=_counter("steps_at_scale", 0, tf.int64),
         )
-    state = steps.State(model=model, averaged=model, optimizer=optimizer, step=step)
     jit_compile = _jit_compile(experiment, strategy, model)
     if experiment.microbatches > 1 and not jit_compile:
         # Grappler's memory optimizer makes temporary variables of larger sums, which collide in a loop inside the device loop
@@ -188,6 +194,7 @@ def build(
         learning_rate=learning_rate,
         weight_decay=experiment.weight_decay,
         clip_norm=experiment.clip_norm,
+        scaled=scaled,
         replicas=replicas,
         all_reduce=all_reduce,
     )
@@ -199,6 +206,13 @@ def build(
     )
     eval_step = steps.make_eval_step(state.averaged)
     return Program(state, gradients, train_step, eval_step, batch_spec, learning_rate, jit_compile)
+
+
+def _counter(name: str, value: float, dtype: tf.DType) -> tf.Variable:
+    """A scalar that is the same on all replicas."""
+    return tf.Variable(
+        value, dtype=dtype, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA, name=name
+    )
 
 
 def create_model(experiment: Experiment) -> keras.Model:

@@ -24,6 +24,7 @@ class Diverged(UserError):
     exit_code = 4
 
 
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 INTERRUPTED = 75  # EX_TEMPFAIL: the same command goes on from the last checkpoint
 
 
@@ -39,8 +40,9 @@ def check_experiment(experiment) -> None:
     _exactly_one(e, "global_batch_size", "per_replica_batch_size")
     _exactly_one(e, "train_epochs", "train_steps")
     check(
-        e.precision in ("float32", "mixed_bfloat16"),
-        f"Experiment.precision = {e.precision!r}: must be 'float32' or 'mixed_bfloat16'.",
+        e.precision in PRECISIONS,
+        f"Experiment.precision = {e.precision!r}: must be one of {', '.join(map(repr, PRECISIONS))}. Pure 16-bit training, "
+        "weights included, loses small updates and ends in NaN.",
     )
     for name in ("input_size", "microbatches", "checkpoint_every_steps", "keep_checkpoints", "steps_per_loop"):
         check(getattr(e, name) >= 1, f"Experiment.{name} = {getattr(e, name)}: must be at least 1.")

@@ -1,7 +1,8 @@
 """What one replica does: loss, gradients, reduction, update, and the sums of an evaluation.
 
 The order of a training step is fixed here and nowhere else: forward and backward, one all-reduce of the gradients,
-coupled weight decay, clipping, update. Decay and clipping after the reduction make them independent of the number of
+coupled weight decay, clipping, update. In float16, the loss is scaled and the reduced gradients are scaled back; where they are
+not finite, the update is left out on all replicas. Decay and clipping after the reduction make them independent of the number of
 replicas; Keras's own `weight_decay` (decoupled) and `clipnorm` (before the reduction) are therefore not used.
 """
 
@@ -14,6 +15,9 @@ import tensorflow as tf
 Tensors = list[tf.Tensor]
 AllReduce = Callable[[Tensors], Tensors]
 
+# Dynamic loss scaling (Micikevicius et al., 2017, arXiv:1710.03740, section 3.2) with the constants of Keras's own.
+INITIAL_LOSS_SCALE, STEPS_TO_DOUBLE, LEAST_LOSS_SCALE = 2.0**15, 2000, 1.0
+
 
 @dataclasses.dataclass(frozen=True)
 class State:
@@ -23,16 +27,20 @@ class State:
       model: the network that is trained.
       averaged: the network that is evaluated and exported: `model` itself where weights are not averaged.
       optimizer: with its slots built.
-      step: int64 scalar, the number of updates made; the position in the data follows from it.
+      step: int64 scalar, the number of steps made, left-out updates included; the position in the data follows from it.
+      loss_scale: float32 scalar that the loss is multiplied by in float16; 1 in other precisions.
+      steps_at_scale: int64 scalar, updates in a row since the scale last changed.
     """
 
     model: keras.Model
     averaged: keras.Model
     optimizer: keras.optimizers.Optimizer
     step: tf.Variable
+    loss_scale: tf.Variable
+    steps_at_scale: tf.Variable
 
     def checkpoint(self) -> tf.train.Checkpoint:
-        return tf.train.Checkpoint(model=self.model, averaged=self.averaged, optimizer=self.optimizer, step=self.step)
+        return tf.train.Checkpoint(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
 
 
 def sum_over_replicas(tensors: Tensors) -> Tensors:
@@ -70,27 +78,29 @@ def make_gradients(
       jit_compile: compile it with XLA. Not under TPUStrategy, which compiles the whole step by itself.
 
     Returns:
-      `gradients(weights, statistics, inputs, labels, mask) -> (gradients, statistics, sums)`: values of the trainable
-      and of the other variables of `model` come in; gradients of this replica's share of the loss, the new values of the
-      other variables (averaged over microbatches) and the sums of `loss`, `top1` and `examples` go out.
+      `gradients(weights, statistics, loss_scale, inputs, labels, mask) -> (gradients, statistics, sums)`: values of the
+      trainable and of the other variables of `model` come in; gradients of this replica's share of the loss, times
+      `loss_scale` (float32 scalar), the new values of the other variables (averaged over microbatches) and the sums of `loss`,
+      `top1` and `examples` go out.
     """
 
-    def one(weights, statistics, inputs, labels, mask):
+    def one(weights, statistics, loss_scale, inputs, labels, mask):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(weights)
             logits, new_statistics = model.stateless_call(weights, statistics, inputs, training=True)
             losses = cross_entropy(labels, logits, label_smoothing)
             loss = tf.reduce_sum(losses * mask) / global_batch_size
+            scaled_loss = loss * loss_scale
         hits = tf.cast(tf.argmax(logits, -1, output_type=tf.int32) == labels, tf.float32)
         sums = {"loss": loss, "top1": tf.reduce_sum(hits * mask), "examples": tf.reduce_sum(mask)}
-        gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        gradients = tape.gradient(scaled_loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return [tf.convert_to_tensor(g) for g in gradients], new_statistics, sums
 
-    def accumulated(weights, statistics, inputs, labels, mask):
+    def accumulated(weights, statistics, loss_scale, inputs, labels, mask):
         parts = [tf.reshape(x, [microbatches, -1, *x.shape[1:]]) for x in (inputs, labels, mask)]
 
         def add(i, totals):
-            new = one(weights, statistics, *(part[i] for part in parts))
+            new = one(weights, statistics, loss_scale, *(part[i] for part in parts))
             return i + 1, tf.nest.map_structure(tf.add, totals, new)
 
         zeros = tf.nest.map_structure(tf.zeros_like, (weights, statistics, {"loss": 0.0, "top1": 0.0, "examples": 0.0}))
@@ -112,47 +122,89 @@ def make_train_step(
     learning_rate: Callable[[tf.Tensor], tf.Tensor],
     weight_decay: float,
     clip_norm: float | None,
+    scaled: bool,
     replicas: int,
     all_reduce: AllReduce,
 ) -> Callable[..., dict[str, tf.Tensor]]:
-    """Builds `train_step(inputs, labels, mask) -> sums`, to be run in replica context.
+    """Builds `train_step(inputs, labels, mask) -> result`, to be run in replica context.
 
-    The result holds this replica's sums (`loss`, `top1`, `examples`) and, equal on all replicas, `learning_rate` and
-    `gradient_norm` (of the reduced gradient with its decay, before clipping).
+    The result holds this replica's sums (`loss`, `top1`, `examples`) and, equal on all replicas, `learning_rate`,
+    `gradient_norm` (of the reduced gradient with its decay, before clipping), `loss_scale` (that of this step), `skipped` (1 if
+    the update was left out) and `sound` (1 unless the training has diverged).
+
+    Args:
+      state: what the step changes.
+      gradients: see `make_gradients`.
+      learning_rate: function of the step.
+      weight_decay: λ of the coupled L2 term on kernels.
+      clip_norm: the largest global norm of the gradient; None does not clip.
+      scaled: whether the loss is scaled, as float16 needs.
+      replicas: number of replicas that `all_reduce` sums over.
+      all_reduce: sums each tensor of a list over all replicas.
     """
     model, optimizer = state.model, state.optimizer
     trainable, other = model.trainable_variables, model.non_trainable_variables
     decayed = [variable.name.endswith("kernel") for variable in trainable]
 
-    def update(strategy, new_gradients, new_statistics, rate):
+    def update(strategy, new_gradients, new_statistics, rate, finite):
         def assign(variable, fn, *args):
             value = variable.value if isinstance(variable, keras.Variable) else variable
             strategy.extended.update(value, fn, args=args, group=False)
 
-        for variable, gradient in zip(trainable, new_gradients, strict=True):
-            assign(variable, lambda v, g, r: optimizer.update_step(g, v, r), gradient, rate)
-        for variable, value in zip(other, new_statistics, strict=True):
-            assign(variable, lambda v, x: v.assign(x), value)
-        for counter in (optimizer.iterations, state.step):
-            assign(counter, lambda v: v.assign_add(1))
+        def apply():
+            for variable, gradient in zip(trainable, new_gradients, strict=True):
+                assign(variable, lambda v, g, r: optimizer.update_step(g, v, r), gradient, rate)
+            for variable, value in zip(other, new_statistics, strict=True):
+                assign(variable, lambda v, x: v.assign(x), value)
+            assign(optimizer.iterations, lambda v: v.assign_add(1))
+
+        assign(state.step, lambda v: v.assign_add(1))
+        if not scaled:
+            apply()
+            return
+        # All replicas agree, so the first one's word is enough.
+        tf.cond(strategy.experimental_local_results(finite)[0], lambda: (apply(), 0)[1], lambda: 0)
+        scale, count = _next_scale(state, finite, strategy)
+        assign(state.loss_scale, lambda v, x: v.assign(x), scale)
+        assign(state.steps_at_scale, lambda v, x: v.assign(x), count)
 
     def train_step(inputs, labels, mask):
         weights = [tf.convert_to_tensor(v.value) for v in trainable]
         statistics = [tf.convert_to_tensor(v.value) for v in other]
-        local_gradients, local_statistics, sums = gradients(weights, statistics, inputs, labels, mask)
+        scale = tf.convert_to_tensor(state.loss_scale)
+        local_gradients, local_statistics, sums = gradients(weights, statistics, scale, inputs, labels, mask)
         reduced = all_reduce(local_gradients + local_statistics)
         total, statistics = reduced[: len(weights)], [s / replicas for s in reduced[len(weights) :]]
+        if scaled:
+            total = [g / scale for g in total]
         total = [g + weight_decay * w if d else g for g, w, d in zip(total, weights, decayed, strict=True)]
         norm = tf.linalg.global_norm(total)
+        finite = tf.math.is_finite(norm)
         if clip_norm is not None:
             total, _ = tf.clip_by_global_norm(total, clip_norm, use_norm=norm)
         rate = learning_rate(tf.convert_to_tensor(state.step))
         tf.__internal__.distribute.interim.maybe_merge_call(
-            update, tf.distribute.get_strategy(), total, statistics, rate
+            update, tf.distribute.get_strategy(), total, statistics, rate, finite
         )
-        return sums | {"learning_rate": rate, "gradient_norm": norm}
+        skipped = tf.cast(~finite, tf.float32) if scaled else tf.zeros([])
+        sound = finite | (scaled & (scale > LEAST_LOSS_SCALE))
+        flags = {"loss_scale": scale, "skipped": skipped, "sound": tf.cast(sound, tf.float32)}
+        return sums | {"learning_rate": rate, "gradient_norm": norm} | flags
 
     return train_step
+
+
+def _next_scale(state: State, finite, strategy: tf.distribute.Strategy) -> tuple[tf.Tensor, tf.Tensor]:
+    """Scale and count after a step: halved where the gradients were not finite, doubled after many where they were."""
+    finite = strategy.experimental_local_results(finite)[0]
+    scale, count = (
+        tf.convert_to_tensor(strategy.experimental_local_results(v)[0])
+        for v in (state.loss_scale, state.steps_at_scale)
+    )
+    doubles = count + 1 >= STEPS_TO_DOUBLE
+    grown = tf.where(doubles, tf.minimum(2 * scale, 2.0**100), scale)
+    halved = tf.maximum(scale / 2, LEAST_LOSS_SCALE)
+    return tf.where(finite, grown, halved), tf.where(finite & ~doubles, count + 1, tf.zeros_like(count))
 
 
 def make_eval_step(model: keras.Model) -> Callable[..., dict[str, tf.Tensor]]:

@@ -96,7 +96,7 @@ def _train(
         started = time.perf_counter()
         totals = {name: value.numpy() for name, value in train_loop(batches, tf.constant(end - step)).items()}
         seconds = time.perf_counter() - started if compiled else None
-        values = _train_values(step, end, totals, plan, checkpoints)
+        values = _train_values(experiment, step, end, totals, plan, checkpoints)
         metrics.write(end, "train", values)
         if seconds is not None:
             rate = (end - step) * plan.global_batch_size / seconds
@@ -113,21 +113,27 @@ def _train(
     bar.close()
 
 
-def _train_values(step: int, end: int, totals: dict, plan: Plan, checkpoints: Checkpoints) -> dict[str, float]:
-    """The row of one device loop; raises if its loss or gradient was not finite."""
-    bad = step + int(totals["finite_steps"])
+def _train_values(
+    experiment: Experiment, step: int, end: int, totals: dict, plan: Plan, checkpoints: Checkpoints
+) -> dict[str, float]:
+    """The row of one device loop; raises `Diverged` if its loss or gradient was not finite."""
+    bad = step + int(totals["sound_steps"])
     if bad < end:
         raise guards.Diverged(
             f"Step {bad + 1}: loss or gradient is not finite; the run has diverged. The last good checkpoint is "
             f"{checkpoints.latest}. A lower learning rate, a longer warm-up or Experiment.clip_norm may help."
         )
-    return {
+    skipped = int(totals["skipped"])
+    values = {
         "epoch": end / plan.steps_per_epoch,
-        "loss": float(totals["loss"]) / (end - step),
+        "loss": float(totals["loss"]) / max(1, end - step - skipped),
         "top1": float(totals["top1"]) / float(totals["examples"]),
         "learning_rate": float(totals["learning_rate"]),
         "gradient_norm": float(totals["gradient_norm"]),
     }
+    if experiment.precision == "mixed_float16":
+        values |= {"loss_scale": float(totals["loss_scale"]), "skipped_steps": skipped}
+    return values
 
 
 def evaluate(source: Source, strategy: tf.distribute.Strategy, eval_loop, plan: Plan) -> dict[str, float]:
