@@ -20,7 +20,7 @@ clean:
 	rm -rf $(VENV) build dist *.egg-info
 
 $(READY): setup.py constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "zoo needs Python 3.11 or newer: install it, or name it with PYTHON=/path/to/python."; exit 1; }
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "zoo needs Python 3.11 or newer: install it, or name it with PYTHON=/path/to/python."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
 	touch $@
