@@ -88,6 +88,8 @@ class WrongTest(parameterized.TestCase):
     def test_missing_required(self):
         with self.assertRaisesRegex(UserError, "Experiment.data has no value"):
             gin_config.parse(["gin/recipes/resnet50_imagenet.gin"])
+        with self.assertRaisesRegex(UserError, "tfds_images.name has no value"):
+            gin_config.parse(["gin/resnet_tpu.gin"], ["Experiment.data = @tfds_images"])
 
 
 class RightTest(absltest.TestCase):

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from unittest import mock
 
 import tensorflow as tf
@@ -77,6 +78,15 @@ class BarTest(absltest.TestCase):
             stderr.getvalue().splitlines(),
             ["step 10/30: loss 2", "step 20/30: loss 1, 20 examples/s, 4 s left", "a note"],
         )
+
+    def test_a_wait_is_explained_while_it_lasts(self):
+        with mock.patch.object(sys, "stderr", io.StringIO()) as stderr:
+            bar = Bar(total_steps=30, start_step=0, examples_per_step=8)
+            with bar.waiting("Compiling", every_seconds=0.05):
+                time.sleep(0.18)
+        lines = stderr.getvalue().splitlines()
+        self.assertEqual(lines[:2], ["Compiling ...", "Compiling ... 0 s so far"])
+        self.assertBetween(len(lines), 3, 4)
 
 
 if __name__ == "__main__":

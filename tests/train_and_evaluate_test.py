@@ -16,6 +16,7 @@ import time
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests import tiny
 from zoo import devices
@@ -66,6 +67,27 @@ class RunTest(absltest.TestCase):
         self.assertEqual(again, first)
         self.assertEqual(first.validation["examples"], 40)
         self.assertEqual([row["step"] for row in before if row["split"] == "validation"], [4, 8, 12, 16, 20])
+
+    def test_tensorboard_shows_what_the_files_say(self):
+        train_and_evaluate(tiny.experiment(train_steps=50, train_examples=400, steps_per_loop=7), workdir=self.workdir)
+        with open(os.path.join(self.workdir, "timing.jsonl")) as file:
+            timing = [json.loads(line) for line in file]
+        written = [row for row in rows(self.workdir) if row["split"] == "train"]
+        self.assertEqual([row["step"] for row in written][-2:], [49, 50])
+        for split, expected in (("train", written + timing), ("validation", rows(self.workdir))):
+            board = os.path.join(self.workdir, "tensorboard", split)
+            events = EventAccumulator(board, size_guidance={"tensors": 0}).Reload()
+            scalars = [tag for tag in events.Tags()["tensors"] if "." not in tag and tag != "augmented inputs"]
+            self.assertContainsSubset({"loss", "top1"}, scalars)
+            for tag in scalars:
+                shown = [(e.step, tf.make_ndarray(e.tensor_proto).item()) for e in events.Tensors(tag)]
+                steps = [step for step, _ in shown]
+                self.assertEqual(steps, sorted(set(steps)))
+                of_files = [(row["step"], row[tag]) for row in expected if row["split"] == split and tag in row]
+                np.testing.assert_allclose(shown, of_files, rtol=1e-6)
+        events = EventAccumulator(os.path.join(self.workdir, "tensorboard", "train")).Reload()
+        self.assertContainsSubset({"config.gin", "operative_config.gin", "augmented inputs"}, events.Tags()["tensors"])
+        self.assertTrue(all(row["examples_per_second"] > 0 for row in timing))
 
     def test_the_last_checkpoints_are_kept(self):
         train_and_evaluate(tiny.experiment(keep_checkpoints=2), workdir=self.workdir)

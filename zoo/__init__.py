@@ -1,3 +1,23 @@
 """zoo: a Keras/TensorFlow model zoo and accelerator benchmark. Importing it does not import TensorFlow."""
 
+from collections.abc import Sequence
+
 __version__ = "0.1.0"
+
+
+def train(gin_files: Sequence[str], bindings: Sequence[str] = (), workdir: str | None = None, data_dir: str = "data"):
+    """Trains in this process what `python -m zoo.train` trains; see `zoo.launch.launch`.
+
+    It may be called again and again, with other devices and precisions: nothing of one run is left for the next.
+
+    Returns:
+      A `zoo.train_and_evaluate.Result`: the last rows of metrics, and where checkpoints and the `.keras` file are.
+
+    Raises:
+      zoo.guards.UserError: on a mistake; its text says the value, the rule and the fix.
+    """
+    from zoo.launch import launch
+
+    return launch(
+        [gin_files] if isinstance(gin_files, str) else gin_files, bindings, workdir=workdir, data_dir=data_dir
+    )

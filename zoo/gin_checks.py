@@ -377,10 +377,12 @@ def _check_reachable(bindings: Sequence[Binding]) -> None:
 def _check_required(bindings: Sequence[Binding]) -> None:
     final = effective(bindings)
     for _, name in sorted(_reached(bindings)[0]):
+        denied = gin.config._REGISTRY.get_match(name).denylist or ()
         for parameter in inspect.signature(gin.get_configurable(name)).parameters.values():
             key = f"{name}.{parameter.name}"
+            optional = parameter.default not in (gin.REQUIRED, inspect.Parameter.empty) or parameter.name in denied
             check(
-                parameter.default is not gin.REQUIRED or key in final,
+                optional or key in final,
                 f"{key} has no value: it must be bound, in a Gin file or with --gin_bindings='{key} = …'.",
             )
 

@@ -1,8 +1,10 @@
 """What a run leaves to read and what it shows while it lasts."""
 
+import contextlib
 import json
 import os
 import sys
+import threading
 import time
 
 import tensorflow as tf
@@ -22,6 +24,7 @@ class Metrics:
     """
 
     def __init__(self, workdir: str, step: int):
+        self._workdir = workdir
         self._path = os.path.join(workdir, "metrics.jsonl")
         self.rows = _cut(self._path, step)
         timing_path = os.path.join(workdir, "timing.jsonl")
@@ -46,6 +49,19 @@ class Metrics:
     def write_timing(self, step: int, values: dict[str, float]) -> None:
         """Adds a row to timing.jsonl."""
         self._append(self._timing_path, {"step": step, "split": "train"} | values)
+
+    def show_configuration(self) -> None:
+        """Puts the configuration that is in the workdir into TensorBoard, as text."""
+        with self._writers["train"].as_default():
+            for name in ("config.gin", "operative_config.gin"):
+                with tf.io.gfile.GFile(os.path.join(self._workdir, name)) as file:
+                    text = "".join(f"    {line}\n" for line in file.read().splitlines())  # Markdown for code
+                tf.summary.text(name, text, step=0)
+
+    def show_images(self, images: tf.Tensor) -> None:
+        """Puts a few images, uint8 `[count, height, width, 3]`, into TensorBoard, as the network sees them."""
+        with self._writers["train"].as_default():
+            tf.summary.image("augmented inputs", images, step=0, max_outputs=len(images))
 
     def last(self, split: str) -> dict[str, float]:
         """The newest row of a split; empty if there is none."""
@@ -115,6 +131,24 @@ class Bar:
             self._last_line = time.monotonic()
             left = f", {(self._total - step) * self._examples / rate:.0f} s left" if rate else ""
             print(f"step {step}/{self._total}: {', '.join(words)}{left}", file=sys.stderr, flush=True)
+
+    @contextlib.contextmanager
+    def waiting(self, what: str, every_seconds: float = 30.0):
+        """Says what is being waited for, and for how long already, until the block ends."""
+        ended, started = threading.Event(), time.monotonic()
+
+        def say():
+            self.note(f"{what} ...")
+            while not ended.wait(every_seconds):
+                self.note(f"{what} ... {time.monotonic() - started:.0f} s so far")
+
+        thread = threading.Thread(target=say, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def note(self, text: str) -> None:
         """Prints a line that stays, above the bar."""

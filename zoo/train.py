@@ -11,8 +11,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow is impor
 
 from absl import app, flags, logging
 
-from zoo import devices, gin_config
 from zoo.guards import INTERRUPTED, UserError
+from zoo.launch import launch
 
 GIN_FILE = flags.DEFINE_multi_string(
     "gin_file", [], "A Gin file, from here, from the checkout or from the installed package; of several the later wins."
@@ -33,23 +33,14 @@ def main(argv: list[str]) -> None:
     if not GIN_FILE.value:
         raise UserError("--gin_file is missing. For example: --gin_file=gin/resnet_tpu.gin --gin_file=gin/smoke.gin")
     logging.set_verbosity(logging.WARNING)
-    # What needs no TensorFlow comes before its import, which takes seconds.
-    asked = gin_config.devices_asked(GIN_FILE.value, GIN_BINDINGS.value)
-    found = devices.look()
-    devices.check_devices(found, **asked, command=_command(), dry_run=DRY_RUN.value)
-    devices.check_environment(found, accelerator=asked["accelerator"])
-
-    lines = gin_config.parse(GIN_FILE.value, GIN_BINDINGS.value)
-    from zoo.experiment import Experiment
-    from zoo.train_and_evaluate import dry_run, train_and_evaluate
-
-    print("\n".join(lines))
-    experiment = Experiment()
-    if DRY_RUN.value:
-        dry_run(experiment, DATA_DIR.value)
-        return
-    workdir = WORKDIR.value or gin_config.default_workdir(GIN_FILE.value, experiment.rehearsal)
-    train_and_evaluate(experiment, workdir=workdir, data_dir=DATA_DIR.value)
+    launch(
+        GIN_FILE.value,
+        GIN_BINDINGS.value,
+        workdir=WORKDIR.value,
+        data_dir=DATA_DIR.value,
+        dry_run=DRY_RUN.value,
+        command=_command(),
+    )
 
 
 def _parse_flags(argv: list[str]) -> list[str]:

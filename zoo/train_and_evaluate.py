@@ -1,5 +1,6 @@
 """One run, top to bottom in the order in which things happen."""
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Iterator
@@ -54,6 +55,8 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
     if start:
         print(f"Resumed at step {start} of {plan.total_steps} from {checkpoints.latest}.")
     metrics = Metrics(workdir, start)
+    metrics.show_configuration()
+    metrics.show_images(pipeline.some_inputs(data.train, experiment.seed, 8))
     try:
         with choice.strategy.scope():
             _train(experiment, choice.strategy, data, plan, program, checkpoints, metrics)
@@ -89,12 +92,12 @@ def _train(
     )
     train_loop, eval_loop = make_train_loop(strategy, program.train_step), make_eval_loop(strategy, program.eval_step)
     bar = Bar(plan.total_steps, step, plan.global_batch_size)
-    bar.note("Compiling the first steps ...")
     compiled = False
     while step < plan.total_steps:
         end = plan.loop_end(step)
         started = time.perf_counter()
-        totals = {name: value.numpy() for name, value in train_loop(batches, tf.constant(end - step)).items()}
+        with bar.waiting("Compiling the first steps") if not compiled else contextlib.nullcontext():
+            totals = {name: value.numpy() for name, value in train_loop(batches, tf.constant(end - step)).items()}
         seconds = time.perf_counter() - started if compiled else None
         values = _train_values(experiment, step, end, totals, plan, checkpoints)
         metrics.write(end, "train", values)

@@ -34,6 +34,11 @@ class EvalImageTest(parameterized.TestCase):
         self.assertAlmostEqual(bottom, (height + side) / 2, delta=pixel)
         self.assertAlmostEqual(right, (width + side) / 2, delta=pixel)
 
+    def test_png(self):
+        pixels = tf.io.decode_jpeg(photo(60, 80), dct_method="INTEGER_ACCURATE")
+        expected = images.eval_image(photo(60, 80), 32).numpy().astype(int)
+        self.assertLess(np.abs(images.eval_image(tf.io.encode_png(pixels), 32).numpy() - expected).max(), 6)
+
     def test_one_pixel(self):
         self.assertEqual(images.eval_image(tf.io.encode_jpeg(np.zeros((1, 1, 3), "uint8")), 8).shape, (8, 8, 3))
 

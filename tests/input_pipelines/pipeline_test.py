@@ -103,8 +103,13 @@ class ResidentTest(absltest.TestCase):
         strategy = tf.distribute.MirroredStrategy(
             ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice()
         )
-        batches = pipeline.train_iterator(data.train, strategy, seed=0, start_step=5, global_batch_size=4)
+        batches, resumed = (
+            pipeline.train_iterator(data.train, strategy, seed=0, start_step=start, global_batch_size=4)
+            for start in (0, 5)
+        )
         images, labels, _ = next(batches)
+        for a, b in zip(*map(strategy.experimental_local_results, (images, next(resumed)[0])), strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
         self.assertIs(next(batches)[0], images)
         rows = [part.numpy() for part in strategy.experimental_local_results(images)]
         self.assertEqual([part.shape for part in rows], [(2, 8, 8, 3)] * 2)

@@ -6,13 +6,14 @@ import tempfile
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_datasets as tfds
 from absl.testing import absltest, parameterized
 
 from tests import tiny
 from zoo.data.records import imagenet_example, shard_path, write_shards
 from zoo.guards import UserError, explain
 from zoo.input_pipelines.pipeline import Request, train_dataset
-from zoo.input_pipelines.tfrecords import fake_imagenet, imagenet
+from zoo.input_pipelines.tfrecords import fake_imagenet, imagenet, tfds_images
 
 ONE = tf.distribute.InputContext(1, 0, 1)
 
@@ -75,21 +76,32 @@ class ImagenetTest(parameterized.TestCase):
         self.assertEqual(sorted(shades[:16]), list(range(16)))
         self.assertEqual(sorted(shades[16:]), list(range(16)))
         self.assertLen(list(data.evaluation.in_order()), 3)
-        self.assertIn("16 of 40 examples", data.train.description)
+        self.assertIn("16 of 40 examples, train split", data.train.description)
 
     def test_more_than_there_are(self):
         self.write()
         with self.assertRaisesRegex(UserError, "train files hold 40 examples, 41 are asked for.*train_examples"):
             self.open(train_examples=41)
 
-    def test_label_out_of_range(self):
+    def test_labels_are_looked_at_before_launch(self):
         self.write()
-        source = self.open(num_classes=2).train
+        with self.assertRaisesRegex(UserError, "a label of 3, but Experiment.num_classes = 2: labels run from 1 to 2"):
+            self.open(num_classes=2)
+
+    def test_label_out_of_range_later_on(self):
+        def wrong(i):
+            jpeg = tf.io.encode_jpeg(np.zeros((16, 16, 3), "uint8")).numpy()
+            return imagenet_example(jpeg, 1 + i % 3 if i < 290 else 4, 16, 16, f"{i}.JPEG")
+
+        write_shards(self.folder, "train", wrong, examples=300, shards=1)
+        write_shards(self.folder, "validation", example, examples=3, shards=1)
+        source = self.open(shuffle_buffer=1).train
+        dataset = train_dataset(source, seed=1, start_step=0, global_batch_size=8, context=ONE)
         with self.assertRaises(tf.errors.InvalidArgumentError) as caught:
-            self.shades(source)
+            list(dataset.take(40))
         self.assertRegex(
             str(explain(caught.exception, tiny.experiment(), 8)),
-            r"A label of the data, 3, is out of range.*num_classes = 2",
+            r"A label of the data, 4, is out of range.*num_classes = 3",
         )
 
     def test_no_files(self):
@@ -109,6 +121,69 @@ class ImagenetTest(parameterized.TestCase):
             file.truncate(os.path.getsize(path) - 3)
         with self.assertRaisesRegex(UserError, "train-00002-of-00004: ends inside the record"):
             self.open()
+
+
+class Shades(tfds.core.GeneratorBasedBuilder):
+    """A set of this test's own: 40 and 10 grey PNGs of three classes."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        features = {
+            "image": tfds.features.Image(encoding_format="png"),
+            "label": tfds.features.ClassLabel(num_classes=3),
+        }
+        return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(features))
+
+    def _split_generators(self, dl_manager):
+        return {"train": self._generate_examples(40), "test": self._generate_examples(10)}
+
+    def _generate_examples(self, count):
+        for i in range(count):
+            yield i, {"image": np.full((16, 16, 3), 5 * i, "uint8"), "label": i % 3}
+
+
+class TfdsTest(absltest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        Shades(data_dir=cls.folder).download_and_prepare()
+
+    def open(self, name="shades", num_classes=3, **options):
+        return tfds_images(
+            Request(data_dir=self.folder, input_size=8, num_classes=num_classes),
+            name=name,
+            **{"eval_split": "test"} | options,
+        )
+
+    def test_the_same_reader(self):
+        data = self.open()
+        self.assertEqual((data.train.num_examples, data.evaluation.num_examples), (40, 10))
+        seen = []
+        for start in (0, 3):
+            dataset = train_dataset(data.train, seed=1, start_step=start, global_batch_size=8, context=ONE)
+            shades = []
+            for pixels, labels, _ in dataset.take(5 - start).as_numpy_iterator():
+                shades += list(np.round(pixels.mean((1, 2, 3)) / 5).astype(int))
+                np.testing.assert_array_equal(labels, np.array(shades[-8:]) % 3)
+            seen.append(shades)
+        self.assertEqual(sorted(seen[0]), list(range(40)))
+        self.assertEqual(seen[0][24:], seen[1])
+
+    def test_mistakes(self):
+        with self.assertRaisesRegex(
+            UserError, "it has 3 classes, Experiment.num_classes = 4. Bind Experiment.num_classes = 3"
+        ):
+            self.open(num_classes=4)
+        with self.assertRaisesRegex(UserError, "no split 'validation', but test, train"):
+            self.open(eval_split="validation")
+        with self.assertRaisesRegex(UserError, "cifar10.*not prepared under --data_dir=.*tfds build cifar10"):
+            self.open("cifar10")
+        with self.assertRaisesRegex(UserError, "tfds_images.name = 'no_such_set'"):
+            self.open("no_such_set")
 
 
 class FakeImagenetTest(absltest.TestCase):

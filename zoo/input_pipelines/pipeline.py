@@ -121,15 +121,16 @@ def train_iterator(
 ) -> Iterator:
     """The endless iterator of a training loop; each `next` gives every replica its batch of the next step."""
 
+    # The one batch of a resident source is the same wherever a run goes on.
+    start_step = 0 if source.resident else start_step
+
     def dataset(context):
         return train_dataset(
             source, seed=seed, start_step=start_step, global_batch_size=global_batch_size, context=context
         )
 
-    if source.resident:
-        batches = iter(strategy.distribute_datasets_from_function(lambda context: dataset(context).take(8)))
-        return Resident(next(batches))
-    return iter(strategy.distribute_datasets_from_function(dataset))
+    batches = iter(strategy.distribute_datasets_from_function(dataset))
+    return Resident(next(batches)) if source.resident else batches
 
 
 def eval_iterator(source: Source, strategy: tf.distribute.Strategy, *, global_batch_size: int) -> Iterator:
@@ -139,6 +140,15 @@ def eval_iterator(source: Source, strategy: tf.distribute.Strategy, *, global_ba
             lambda context: eval_dataset(source, global_batch_size=global_batch_size, context=context)
         )
     )
+
+
+def some_inputs(source: Source, seed: int, count: int) -> tf.Tensor:
+    """The inputs of the first examples of the training, augmented as they are there."""
+    context = tf.distribute.InputContext(num_input_pipelines=1, input_pipeline_id=0, num_replicas_in_sync=1)
+    inputs, _, _ = next(
+        iter(train_dataset(source, seed=seed, start_step=0, global_batch_size=count, context=context).take(1))
+    )
+    return inputs
 
 
 class Resident:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Callable
 
 import gin
 import tensorflow as tf
@@ -15,6 +16,15 @@ from zoo.input_pipelines.synthetic import synthetic
 
 # Counting reads every file; these two sets are known, and each epoch's length is checked against them while it is read.
 OFFICIAL_COUNTS = {("train", 1024): 1_281_167, ("validation", 128): 50_000}
+
+
+@dataclasses.dataclass(frozen=True)
+class Shards:
+    """The files of a split, in order, and how many examples they hold."""
+
+    split: str
+    files: list[str]
+    examples: int
 
 
 @gin.configurable(denylist=["request"])
@@ -31,22 +41,90 @@ def imagenet(request: Request, *, shuffle_buffer: int = 16_384, min_crop_area: f
       flip: mirror every other training image.
 
     Raises:
-      UserError: if files are missing or damaged, or hold fewer examples than asked for.
+      UserError: if files are missing or damaged, hold fewer examples than asked for, or labels out of range.
     """
 
-    def decode_train(record, key):
-        jpeg, label = _parse(record, request.num_classes)
-        return images.train_image(jpeg, request.input_size, key, min_crop_area, flip), label
+    def shards(split):
+        files = _files(request.data_dir, split)
+        return Shards(split, files, OFFICIAL_COUNTS.get((split, len(files))) or sum(count_records(files)))
 
-    def decode_eval(record):
-        jpeg, label = _parse(record, request.num_classes)
-        return images.eval_image(jpeg, request.input_size), label
+    features = {
+        "image/encoded": tf.io.FixedLenFeature([], tf.string),
+        "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+    }
 
-    decoders = {"decode_train": decode_train, "decode_eval": decode_eval}
-    return Data(
-        Source(**_split(request.data_dir, "train", request.train_examples, shuffle_buffer), **decoders),
-        Source(**_split(request.data_dir, "validation", request.eval_examples, shuffle_buffer), **decoders),
+    def parse(record):
+        example = tf.io.parse_single_example(record, features)
+        return example["image/encoded"], example["image/class/label"], 1
+
+    return _data(request, shards("train"), shards("validation"), parse, shuffle_buffer, min_crop_area, flip)
+
+
+@gin.configurable(denylist=["request"])
+def tfds_images(
+    request: Request,
+    *,
+    name: str,
+    train_split: str = "train",
+    eval_split: str = "validation",
+    shuffle_buffer: int = 16_384,
+    min_crop_area: float = 0.08,
+    flip: bool = True,
+) -> Data:
+    """Any image classification set of TensorFlow Datasets that is prepared under the directory; nothing is downloaded.
+
+    Its records are read undecoded, in zoo's own order. See `imagenet` for the other arguments.
+
+    Args:
+      request: of the experiment.
+      name: for instance 'imagenet2012', 'imagenette/320px-v2:1.0.0' or 'cifar10'.
+      train_split: to train on.
+      eval_split: to evaluate on.
+
+    Raises:
+      UserError: if the set is not prepared here, is not stored as TFRecords, has no 'image' and 'label', or has another
+        number of classes than the experiment.
+    """
+    import tensorflow_datasets as tfds
+
+    build = f"tfds build {name.split(':')[0]} --data_dir={request.data_dir}"
+    try:
+        builder = tfds.builder(name, data_dir=request.data_dir, try_gcs=False)
+        prepared = bool(builder.info.splits) and tf.io.gfile.exists(str(builder.data_dir))
+    except (tfds.core.DatasetNotFoundError, ValueError, AssertionError, OSError) as error:
+        raise UserError(f"tfds_images.name = {name!r}: {str(error).strip().splitlines()[0]}") from error
+    check(
+        prepared,
+        f"tfds_images.name = {name!r}: not prepared under --data_dir={request.data_dir}. Where there is a network, run: {build}",
     )
+    info = builder.info.features
+    check(
+        {"image", "label"} <= set(info) and str(builder.info.file_format.value) == "tfrecord",
+        f"tfds_images.name = {name!r}: it has the features {sorted(info)} as {builder.info.file_format.value}; zoo reads "
+        "'image' and 'label' from tfrecord.",
+    )
+    check(
+        info["label"].num_classes == request.num_classes,
+        f"tfds_images.name = {name!r}: it has {info['label'].num_classes} classes, Experiment.num_classes = "
+        f"{request.num_classes}. Bind Experiment.num_classes = {info['label'].num_classes}.",
+    )
+
+    def shards(split):
+        check(
+            split in builder.info.splits,
+            f"tfds_images.name = {name!r}: it has no split {split!r}, but {', '.join(sorted(builder.info.splits))}. Bind "
+            "tfds_images.train_split and tfds_images.eval_split.",
+        )
+        files = [str(path) for path in builder.info.splits[split].filepaths]
+        missing = [path for path in files if not tf.io.gfile.exists(path)]
+        check(not missing, f"{missing[:1]}: this file of {name} is missing. Prepare it again: {build}")
+        return Shards(split, files, builder.info.splits[split].num_examples)
+
+    def parse(record):
+        example = info.deserialize_example(record, decoders={"image": tfds.decode.SkipDecoding()})
+        return example["image"], example["label"], 0
+
+    return _data(request, shards(train_split), shards(eval_split), parse, shuffle_buffer, min_crop_area, flip)
 
 
 @gin.configurable(denylist=["request"])
@@ -79,14 +157,42 @@ def fake_imagenet(
     return imagenet(dataclasses.replace(request, data_dir=directory))
 
 
-def _split(data_dir: str, split: str, wanted: int | None, shuffle_buffer: int) -> dict:
+def _data(
+    request: Request,
+    train: Shards,
+    evaluation: Shards,
+    parse: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor, int]],
+    shuffle_buffer: int,
+    min_crop_area: float,
+    flip: bool,
+) -> Data:
+    """The one reader of image files; `parse` gives encoded image, label, and the first label, of a record."""
+
+    def decode_train(record, key):
+        encoded, label = _in_range(*parse(record), request.num_classes)
+        return images.train_image(encoded, request.input_size, key, min_crop_area, flip), label
+
+    def decode_eval(record):
+        encoded, label = _in_range(*parse(record), request.num_classes)
+        return images.eval_image(encoded, request.input_size), label
+
+    for shards in (train, evaluation):
+        _check_labels(shards.files, parse, request.num_classes)
+    decoders = {"decode_train": decode_train, "decode_eval": decode_eval}
+    return Data(
+        Source(**_source(train, request.train_examples, "train_examples", shuffle_buffer), **decoders),
+        Source(**_source(evaluation, request.eval_examples, "eval_examples", shuffle_buffer), **decoders),
+    )
+
+
+def _source(shards: Shards, wanted: int | None, field: str, shuffle_buffer: int) -> dict:
     """The parts of a `Source` that know the files of a split."""
-    files = _files(data_dir, split)
-    available = OFFICIAL_COUNTS.get((split, len(files))) or sum(count_records(files))
+    files, available = shards.files, shards.examples
+    folder = os.path.dirname(files[0])
     check(
         available >= (wanted or 1),
-        f"{data_dir}: its {split} files hold {available} examples, {wanted or 1} are asked for. Lower "
-        f"Experiment.{'train' if split == 'train' else 'eval'}_examples, or bind None to take what there is.",
+        f"{folder}: its {shards.split} files hold {available} examples, {wanted or 1} are asked for. Lower Experiment.{field} or "
+        "bind None to take what there is.",
     )
     count = wanted or available
     buffer = min(shuffle_buffer, count)
@@ -94,8 +200,8 @@ def _split(data_dir: str, split: str, wanted: int | None, shuffle_buffer: int) -
         record_bytes = sum(tf.io.gfile.stat(file).length for file in files) / available
         check_memory(
             int(buffer * record_bytes),
-            f"imagenet.shuffle_buffer = {shuffle_buffer}",
-            f"Bind imagenet.shuffle_buffer = {max(1, buffer // 8)} or so.",
+            f"A shuffle_buffer of {shuffle_buffer} records",
+            f"Bind shuffle_buffer = {max(1, buffer // 8)} or so.",
         )
 
     def epoch(seed, number):
@@ -110,8 +216,7 @@ def _split(data_dir: str, split: str, wanted: int | None, shuffle_buffer: int) -
     def in_order():
         return tf.data.TFRecordDataset(files).take(count) if count < available else _interleave(tf.constant(files))
 
-    prefix = os.path.join(os.path.dirname(files[0]), split)
-    description = f"{count:,} of {available:,} examples in {len(files)} file(s) {prefix}-*"
+    description = f"{count:,} of {available:,} examples, {shards.split} split, {len(files)} file(s) in {folder}"
     return {"description": description, "num_examples": count, "epoch": epoch, "in_order": in_order}
 
 
@@ -139,17 +244,27 @@ def _interleave(files: tf.Tensor) -> tf.data.Dataset:
     )
 
 
-def _parse(record: tf.Tensor, num_classes: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """JPEG bytes and label, from 0, of a serialized `tf.train.Example`."""
-    features = {
-        "image/encoded": tf.io.FixedLenFeature([], tf.string),
-        "image/class/label": tf.io.FixedLenFeature([], tf.int64),
-    }
-    example = tf.io.parse_single_example(record, features)
-    label = example["image/class/label"]
+def _in_range(encoded: tf.Tensor, label: tf.Tensor, first: int, num_classes: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Encoded image and label, int32 from 0; one out of range fails, it never becomes a vector of zeros."""
+    last = num_classes - 1 + first
     in_range = tf.debugging.Assert(
-        (label >= 1) & (label <= num_classes),
-        ["label", label, f"is out of range: labels run from 1 to Experiment.num_classes = {num_classes}"],
+        (label >= first) & (label <= last),
+        [
+            "label",
+            label,
+            f"is out of range: labels run from {first} to {last} with Experiment.num_classes = {num_classes}",
+        ],
     )
     with tf.control_dependencies([in_range]):
-        return example["image/encoded"], tf.cast(label - 1, tf.int32)
+        return tf.identity(encoded), tf.cast(label - first, tf.int32)
+
+
+def _check_labels(files: list[str], parse: Callable, num_classes: int) -> None:
+    """Looks at some labels at launch, so that the wrong number of classes does not show hours later."""
+    for record in tf.data.TFRecordDataset(files[0]).take(256).as_numpy_iterator():
+        _, label, first = parse(tf.constant(record))
+        check(
+            first <= int(label) < first + num_classes,
+            f"{files[0]}: a label of {int(label)}, but Experiment.num_classes = {num_classes}: labels run from {first} to "
+            f"{num_classes - 1 + first}. Bind as many classes as the data have.",
+        )

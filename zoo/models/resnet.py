@@ -96,7 +96,7 @@ def resnet(
       UserError: on a variant that does not exist.
     """
     if variant not in ("v1.5", "v1"):
-        raise ValueError(
+        raise UserError(
             f"variant = {variant!r}: ResNet comes as 'v1.5' (stride in the 3×3) or 'v1' (in the first 1×1)."
         )
     norm = functools.partial(BatchNorm, momentum=norm_momentum, epsilon=norm_epsilon, synchronized=synchronized_norm)
