@@ -7,6 +7,7 @@ import gin
 import keras
 from keras import layers
 
+from zoo.guards import UserError
 from zoo.models.batch_norm import BatchNorm
 
 # ImageNet's mean and standard deviation per channel, on a scale of 0 to 255 (torchvision and the Cloud TPU reference).
