@@ -8,7 +8,7 @@ from absl.testing import absltest
 from tests import tiny
 from zoo.experiment import build
 from zoo.optimizers import step_decay
-from zoo.plan import Plan, checkpoint_bytes, memory_bytes, record, warnings
+from zoo.plan import Plan, checkpoint_bytes, describe, memory_bytes, record, warnings
 from zoo.strategy import create_strategy
 
 
@@ -46,6 +46,24 @@ class EstimateTest(absltest.TestCase):
         # Weights, momenta, the optimizer's counter and its learning rate; then the gradients.
         self.assertEqual(checkpoint_bytes(program), 4 * (52 + 52 + 2))
         self.assertEqual(memory_bytes(experiment, program), (4 * (52 + 52 + 2 + 52), 8 * (12 + 12 + 12 + 4) * 4))
+
+
+class DescribeTest(absltest.TestCase):
+    def test_says_all_that_matters(self):
+        experiment = tiny.experiment(cpu_replicas=2, microbatches=2, rehearsal=True)
+        choice, data = experiment.create_strategy(), experiment.create_data("")
+        plan = Plan.of(experiment, data, 2)
+        text = describe(experiment, choice, data, plan, build(experiment, choice.strategy, total_steps=20))
+        for words in (
+            "REHEARSAL",
+            "resnet, 4,908 trainable parameters, input (16, 16, 3), 4 classes",
+            "16 over 2 replica(s), 8 each, in 2 microbatches",
+            "20 steps = 5 epochs; evaluation every 4 steps, checkpoint every 8, 3 steps per device loop",
+            "float32; XLA: off; seed 0",
+            "FusedBatchNormV3 in 9 layers; those of Keras elsewhere",
+            "GB per replica",
+        ):
+            self.assertIn(words, text)
 
 
 class RecordTest(absltest.TestCase):

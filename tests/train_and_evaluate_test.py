@@ -20,7 +20,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tests import tiny
 from zoo import devices
-from zoo.guards import Diverged, UserError
+from zoo.guards import INTERRUPTED, Diverged, UserError
 from zoo.optimizers import step_decay
 from zoo.train_and_evaluate import dry_run, train_and_evaluate
 
@@ -163,15 +163,15 @@ class KillTest(parameterized.TestCase):
         reader.start()
         return process, lines, reader
 
-    def run_until(self, workdir, reached):
-        """Kills the run as soon as `reached(lines)`; returns its output."""
+    def run_until(self, workdir, reached, sent=signal.SIGKILL, exit_code=-signal.SIGKILL):
+        """Sends the run a signal as soon as `reached(lines)`; returns its output."""
         process, lines, reader = self.start(workdir)
         deadline = time.monotonic() + 120
         while process.poll() is None and not reached(lines) and time.monotonic() < deadline:
             time.sleep(0.005)
         self.assertIsNone(process.poll(), "".join(lines))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.send_signal(sent)
+        self.assertEqual(process.wait(timeout=60), exit_code)
         reader.join()
         return "".join(lines)
 
@@ -195,7 +195,9 @@ class KillTest(parameterized.TestCase):
             def evaluating_at(step):
                 return lambda lines: any(f"Evaluating at step {step} " in line for line in lines)
 
-            outputs = [self.run_until(killed, reached) for reached in (row_at(11), evaluating_at(20), row_at(34))]
+            outputs = [self.run_until(killed, reached) for reached in (row_at(11), evaluating_at(20))]
+            outputs.append(self.run_until(killed, row_at(34), signal.SIGTERM, INTERRUPTED))
+            self.assertIn("interrupted. The same command goes on", outputs[-1])
             outputs.append(self.finish(killed))
             self.assertNotIn("Resumed", outputs[0])
             for output, at_least in zip(outputs[1:], (8, 16, 32), strict=True):

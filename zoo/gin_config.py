@@ -1,6 +1,7 @@
 """Gin files: where they are found, how they are read, and what the workdir keeps of them."""
 
 import importlib
+import logging
 import os
 from collections.abc import Sequence
 
@@ -79,9 +80,14 @@ def parse(gin_files: Sequence[str], bindings: Sequence[str] = ()) -> list[str]:
     gin.clear_config()
     for path in SEARCH_PATHS[1:]:
         gin.add_config_file_search_path(path)
-    for path in paths:
-        gin.parse_config_file(path)
-    gin.parse_config(list(bindings))
+    # Gin logs an error for each place where an include is not; all of them were found above.
+    logging.disable(logging.ERROR)
+    try:
+        for path in paths:
+            gin.parse_config_file(path)
+        gin.parse_config(list(bindings))
+    finally:
+        logging.disable(logging.NOTSET)
     return [
         "Gin files:  " + ", ".join(map(gin_checks.relative, paths)),
         *(f"Gin flag:   {binding}" for binding in bindings),

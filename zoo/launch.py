@@ -16,7 +16,7 @@ def launch(
     workdir: str | None = None,
     data_dir: str = "data",
     dry_run: bool = False,
-    command: Sequence[str] = ("python", "-m", "zoo.train"),
+    command: Sequence[str] | None = None,
     found: devices.Found | None = None,
 ) -> "Result | None":
     """Trains the experiment of Gin files, or continues what is in its workdir.
@@ -27,7 +27,7 @@ def launch(
       workdir: None takes `runs/<stem of the first file>`, with `-smoke` behind it in a rehearsal.
       data_dir: where the data are; fake data are written below it on first use.
       dry_run: build everything, run one step, print the plan, write nothing.
-      command: the command line of the user, for the messages that complete it.
+      command: the command line of the user, for the messages that complete it; None makes one of the arguments.
       found: devices of this machine, if not those that `devices.look` sees.
 
     Returns:
@@ -36,6 +36,9 @@ def launch(
     Raises:
       UserError: on a mistake, before any device work where that is possible.
     """
+    if command is None:
+        flags = [f"--gin_file={name}" for name in gin_files] + [f"--gin_bindings={text}" for text in gin_bindings]
+        command = ["python", "-m", "zoo.train", *flags]
     asked = gin_config.devices_asked(gin_files, gin_bindings)
     found = found or devices.look()
     devices.check_devices(found, **asked, command=command, dry_run=dry_run)

@@ -1,5 +1,6 @@
 """The numbers of a run, derived in one place, and its start-up summary."""
 
+import collections
 import dataclasses
 import functools
 import math
@@ -96,6 +97,7 @@ def describe(experiment: Experiment, choice: Choice, data: Data, plan: Plan, pro
         f"Length:     {plan.total_steps:,} steps = {epochs:.4g} epochs; evaluation every {plan.eval_every_steps:,} steps, "
         f"checkpoint every {plan.checkpoint_every_steps:,}, {plan.steps_per_loop:,} steps per device loop",
         f"Precision:  {experiment.precision}; XLA: {xla}; seed {experiment.seed}",
+        f"Kernels:    {_kernels(model)}",
         f"Memory:     about {_gb(fixed)} per replica for weights, slots and gradients, and up to {_gb(activations)} for "
         "activations (estimated)",
     ]
@@ -140,6 +142,15 @@ def _text(value) -> str:
         options = [*map(_text, value.args), *(f"{name}={_text(option)}" for name, option in value.keywords.items())]
         return f"{_text(value.func)}({', '.join(options)})"
     return f"@{value.__name__}" if callable(value) else gin_checks.shown(value)
+
+
+def _kernels(model: keras.Model) -> str:
+    """The special kernels of zoo's own layers."""
+    counts = collections.Counter(
+        layer.kernel for layer in model.layers if hasattr(layer, "kernel") and hasattr(layer, "stock")
+    )
+    own = [f"{kernel} in {count} layers" for kernel, count in counts.items()]
+    return "; ".join([*own, "those of Keras elsewhere"])
 
 
 def _outputs(layer: keras.layers.Layer) -> list[keras.KerasTensor]:

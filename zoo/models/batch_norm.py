@@ -34,6 +34,11 @@ class BatchNorm(keras.layers.Layer):
         self.synchronized = synchronized
         self.gamma_initializer = gamma_initializer
 
+    @property
+    def kernel(self) -> str:
+        """What computes it, for the start-up summary."""
+        return "batch normalization over all replicas" if self.synchronized else "FusedBatchNormV3"
+
     def build(self, input_shape):
         def weight(name, initializer, trainable):
             return self.add_weight(
