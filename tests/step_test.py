@@ -8,11 +8,13 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests import tiny
-from zoo.experiment import build
+from zoo.experiment import build, create_model
 from zoo.input_pipelines import pipeline
 from zoo.loop import make_eval_loop, make_train_loop
 from zoo.models.batch_norm import BatchNorm
-from zoo.step import STEPS_TO_DOUBLE, cross_entropy, sum_over_replicas
+from zoo.models.position import Position, at
+from zoo.optimizers import rmsprop
+from zoo.step import STEPS_TO_DOUBLE, cross_entropy, make_eval_step, sum_over_replicas
 
 
 def train(experiment, loops):
@@ -46,6 +48,8 @@ class ReplicasTest(parameterized.TestCase):
     @parameterized.named_parameters(
         ("plain", tiny.plain_model, ((1, 1), (2, 1), (4, 1), (1, 4), (2, 2)), False),
         ("plain_xla", tiny.plain_model, ((1, 1), (2, 1), (1, 4)), True),
+        ("dropout_and_aux", tiny.two_headed_model, ((1, 1), (2, 1), (4, 1), (1, 4), (2, 2)), False),
+        ("dropout_and_aux_xla", tiny.two_headed_model, ((1, 1), (2, 1), (1, 4)), True),
         ("local_norm", tiny.smooth_model, ((1, 4), (2, 2), (4, 1)), False),
         (
             "synchronized_norm",
@@ -72,6 +76,60 @@ class ReplicasTest(parameterized.TestCase):
         single, loops = train(experiment, [1] * 7), train(experiment, [3, 3, 1])
         for a, b in zip(single[1], loops[1], strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+class AverageTest(absltest.TestCase):
+    def test_moving_average_by_hand(self):
+        """Of weights and statistics, warmed up; on two replicas; under RMSProp and with warming batch normalization."""
+
+        def model(input_size, num_classes):
+            images = keras.Input((input_size, input_size, 3), dtype="uint8")
+            x = BatchNorm(momentum=0.996, warmup=True, scale=False, name="norm")(
+                keras.layers.Rescaling(1 / 255)(images)
+            )
+            return keras.Model(images, keras.layers.Dense(num_classes)(keras.layers.Flatten()(x)))
+
+        experiment = tiny.experiment(model=model, cpu_replicas=2, average_decay=0.3, optimizer=rmsprop, train_steps=6)
+        choice, data = experiment.create_strategy(), experiment.create_data("")
+        program = build(experiment, choice.strategy, total_steps=6)
+        state = program.state
+        with choice.strategy.scope():
+            batches = pipeline.train_iterator(data.train, choice.strategy, seed=0, start_step=0, global_batch_size=16)
+            loop = make_train_loop(choice.strategy, program.train_step)
+            expected = [v.numpy() for v in state.model.weights]
+            for a, b in zip(state.averaged.weights, expected, strict=True):
+                np.testing.assert_array_equal(a.numpy(), b)
+            for step in range(6):
+                loop(batches, tf.constant(1))
+                decay = min(0.3, (1 + step) / (10 + step))
+                expected = [
+                    decay * e + (1 - decay) * v.numpy() for e, v in zip(expected, state.model.weights, strict=True)
+                ]
+            for a, b in zip(state.averaged.weights, expected, strict=True):
+                np.testing.assert_allclose(a.numpy(), b, rtol=1e-5, atol=1e-7)
+                self.assertLen(
+                    {copy.numpy().tobytes() for copy in choice.strategy.experimental_local_results(a.value)}, 1
+                )
+
+    def test_batch_norm_warms_up(self):
+        layer = BatchNorm(momentum=0.996, warmup=True)
+        x = tf.random.stateless_normal([64, 4, 4, 2], [1, 2], 5.0)
+        for step in range(3):
+            before = layer.moving_mean.numpy() if layer.built else np.zeros(2)
+            with at(Position(tf.constant(step, tf.int64), tf.constant(0, tf.int64))):
+                layer(x, training=True)
+            momentum = (1 + step) / (10 + step)
+            expected = momentum * before + (1 - momentum) * x.numpy().mean((0, 1, 2))
+            np.testing.assert_allclose(layer.moving_mean, expected, rtol=1e-5)
+
+    def test_only_the_first_output_is_evaluated(self):
+        experiment = tiny.experiment(model=tiny.two_headed_model)
+        model = create_model(experiment)
+        images, labels = tiny.arrays(16)
+        result = make_eval_step(model)(tf.constant(images), tf.constant(labels), tf.ones([16]))
+        logits, auxiliary = model.predict(images, verbose=0)
+        self.assertEqual(int(result["top1"]), int(np.sum(logits.argmax(1) == labels)))
+        self.assertFalse(np.allclose(logits, auxiliary))
 
 
 class NumpyTest(absltest.TestCase):
@@ -234,8 +292,6 @@ class EvaluationTest(absltest.TestCase):
 
     def test_ties_are_not_hits(self):
         """A network that gives every class the same score is right as often as the first class is."""
-        from zoo.step import make_eval_step
-
         images = keras.Input((2, 2, 3), dtype="uint8")
         x = keras.layers.Flatten()(keras.layers.Rescaling(1.0)(images))
         step = make_eval_step(keras.Model(images, keras.layers.Dense(10, kernel_initializer="zeros")(x)))

@@ -10,6 +10,7 @@ from zoo.experiment import Experiment
 from zoo.input_pipelines.pipeline import Data, Source
 from zoo.models import resnet
 from zoo.models.batch_norm import BatchNorm
+from zoo.models.dropout import Dropout
 from zoo.optimizers import sgd, step_decay
 
 SIZE, CLASSES = 16, 4
@@ -43,6 +44,17 @@ def smooth_model(input_size, num_classes, synchronized=False):
         x = keras.layers.Conv2D(8, 3, strides=2, use_bias=False)(x)
         x = keras.layers.Activation("tanh")(BatchNorm(synchronized=synchronized)(x))
     return keras.Model(images, keras.layers.Dense(num_classes)(keras.layers.Flatten()(x)))
+
+
+def two_headed_model(input_size, num_classes):
+    """A smooth network with dropout and an auxiliary head."""
+    images = keras.Input((input_size, input_size, 3), dtype="uint8")
+    x = keras.layers.Rescaling(1 / 127.5, -1)(images)
+    x = keras.layers.Conv2D(8, 3, strides=2, activation="tanh")(x)
+    auxiliary = keras.layers.Dense(num_classes)(keras.layers.Flatten()(x))
+    x = keras.layers.Conv2D(8, 3, strides=2, activation="tanh")(x)
+    x = Dropout(0.3, seed=5, name="dropout")(keras.layers.Flatten()(x))
+    return keras.Model(images, [keras.layers.Dense(num_classes)(x), auxiliary])
 
 
 def arrays(examples, seed=0, size=SIZE, classes=CLASSES):

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 
+import keras
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -21,7 +22,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests import tiny
 from zoo import devices
 from zoo.guards import INTERRUPTED, Diverged, UserError
-from zoo.optimizers import step_decay
+from zoo.optimizers import rmsprop, step_decay
 from zoo.train_and_evaluate import dry_run, train_and_evaluate
 
 STEPS = 40
@@ -130,6 +131,26 @@ class RunTest(absltest.TestCase):
             tiny.experiment(train_steps=4, cpu_replicas=2, steps_per_loop=2, keep_checkpoints=1), workdir=self.workdir
         )
         self.assertEqual(again, first)
+
+    def test_averages_dropout_and_slots_resume(self):
+        """Set back to an earlier checkpoint, as a kill would leave it, a run ends with the same files."""
+        experiment = tiny.experiment(
+            model=tiny.two_headed_model, average_decay=0.9, optimizer=rmsprop, keep_checkpoints=5, cpu_replicas=2
+        )
+        first = train_and_evaluate(experiment, workdir=self.workdir)
+        before, weights = rows(self.workdir), keras.models.load_model(first.keras_file).get_weights()
+        folder = os.path.join(self.workdir, "checkpoints")
+        for name in os.listdir(folder):
+            if name.startswith(("ckpt-16", "ckpt-20")):
+                os.remove(os.path.join(folder, name))
+        tf.compat.v1.train.update_checkpoint_state(folder, os.path.join(folder, "ckpt-8"))
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            again = train_and_evaluate(experiment, workdir=self.workdir)
+        self.assertIn("Resumed at step 8 of 20", out.getvalue())
+        self.assertEqual(rows(self.workdir), before)
+        for a, b in zip(keras.models.load_model(again.keras_file).get_weights(), weights, strict=True):
+            np.testing.assert_array_equal(a, b)
 
     def test_a_dry_run_writes_nothing(self):
         before = os.listdir(".")

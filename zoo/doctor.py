@@ -69,7 +69,7 @@ def small_run(model: Callable, **changes):
         "data": synthetic,
         "optimizer": sgd,
         "learning_rate": functools.partial(cosine_decay, base_learning_rate=0.02, warmup_epochs=0),
-        "input_size": 64,
+        "input_size": 75,
         "num_classes": 10,
         "global_batch_size": 16,
         "train_examples": 160,
@@ -89,10 +89,11 @@ def traces(choice) -> dict[str, list[float]]:
     from zoo.experiment import build
     from zoo.input_pipelines.pipeline import train_iterator
     from zoo.loop import make_train_loop
+    from zoo.models.inception_v3 import inception_v3
     from zoo.models.resnet import resnet50
 
     losses = {}
-    for model in (resnet50,):
+    for model in (resnet50, inception_v3):
         experiment = small_run(model)
         program = build(experiment, choice.strategy, total_steps=TRACED_STEPS)
         source = experiment.create_data("").train

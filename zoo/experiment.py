@@ -40,6 +40,9 @@ class Experiment:
       steps_per_loop: steps in one call of the device; metrics are read and logged once per call.
       weight_decay: λ of the coupled L2 term, g + λ·w, on kernels.
       clip_norm: the largest global norm of the gradient; None does not clip.
+      average_decay: of a moving average of weights and statistics, which is evaluated and exported instead of them; it warms
+        up as min(average_decay, (1 + step) / (10 + step)). None averages nothing.
+      aux_loss_weight: weight of the loss of a network's auxiliary head, where it has one.
       label_smoothing: share of the target that is spread over all classes, in training.
       precision: 'float32', 'mixed_bfloat16' or 'mixed_float16' (16-bit products, float32 weights and statistics; float16
         with dynamic loss scaling).
@@ -76,6 +79,8 @@ class Experiment:
 
     weight_decay: float = 0.0
     clip_norm: float | None = None
+    average_decay: float | None = None
+    aux_loss_weight: float = 0.4
     label_smoothing: float = 0.0
     precision: str = "float32"
     xla: bool | None = None
@@ -164,12 +169,15 @@ def build(
     global_batch_size = experiment.batch_size(replicas)
     with strategy.scope():
         model = create_model(experiment)
+        averaged = (
+            model if experiment.average_decay is None else create_model(experiment)
+        )  # the same weights: same seed
         optimizer = experiment.optimizer()
         optimizer.build(model.trainable_variables)
         scaled = experiment.precision == "mixed_float16"
         state = steps.State(
             model=model,
-            averaged=model,
+            averaged=averaged,
             optimizer=optimizer,
             step=_counter("step", 0, tf.int64),
             loss_scale=_counter("loss_scale", steps.INITIAL_LOSS_SCALE if scaled else 1.0, tf.float32),
@@ -185,6 +193,7 @@ def build(
         model,
         global_batch_size=global_batch_size,
         label_smoothing=experiment.label_smoothing,
+        aux_loss_weight=experiment.aux_loss_weight,
         microbatches=experiment.microbatches,
         jit_compile=jit_compile,
     )
@@ -194,6 +203,7 @@ def build(
         learning_rate=learning_rate,
         weight_decay=experiment.weight_decay,
         clip_norm=experiment.clip_norm,
+        average_decay=experiment.average_decay,
         scaled=scaled,
         replicas=replicas,
         all_reduce=all_reduce,

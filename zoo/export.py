@@ -7,7 +7,11 @@ import tensorflow as tf
 
 
 def to_stock_layers(model: keras.Model) -> keras.Model:
-    """The same network, weights included, of Keras's own layers: each layer of zoo is replaced by its `stock()`."""
+    """The same network, weights included, of Keras's own layers: each layer of zoo is replaced by its `stock()`.
+
+    Of a network with auxiliary heads, the first output alone remains.
+    """
+    model = keras.Model(model.input, tf.nest.flatten(model.output)[0], name=model.name)
 
     def clone(layer: keras.layers.Layer) -> keras.layers.Layer:
         return layer.stock() if hasattr(layer, "stock") else layer.__class__.from_config(layer.get_config())

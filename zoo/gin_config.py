@@ -71,6 +71,7 @@ def parse(gin_files: Sequence[str], bindings: Sequence[str] = ()) -> list[str]:
     import zoo.experiment
     import zoo.input_pipelines.synthetic
     import zoo.input_pipelines.tfrecords
+    import zoo.models.inception_v3
     import zoo.models.resnet
     import zoo.optimizers  # noqa: F401
 

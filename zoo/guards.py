@@ -54,6 +54,11 @@ def check_experiment(experiment) -> None:
     check(e.weight_decay >= 0, f"Experiment.weight_decay = {e.weight_decay}: must not be negative.")
     check(0 <= e.seed < 2**31 - 1, f"Experiment.seed = {e.seed}: must lie between 0 and 2**31 - 2.")
     check(
+        e.average_decay is None or 0 < e.average_decay < 1,
+        f"Experiment.average_decay = {e.average_decay}: must lie between 0 and 1, or be None.",
+    )
+    check(e.aux_loss_weight >= 0, f"Experiment.aux_loss_weight = {e.aux_loss_weight}: must not be negative.")
+    check(
         0 <= e.label_smoothing < 1,
         f"Experiment.label_smoothing = {e.label_smoothing}: must be at least 0 and below 1.",
     )

@@ -23,6 +23,22 @@ def sgd(momentum: float = 0.9, nesterov: bool = True) -> keras.optimizers.Optimi
     return keras.optimizers.SGD(learning_rate=0.0, momentum=momentum, nesterov=nesterov)
 
 
+class RMSprop(keras.optimizers.RMSprop):
+    """Keras's RMSprop, whose mean square starts at 1 as in TensorFlow 1 (and so in the published Inception runs), not at 0."""
+
+    def build(self, variables):
+        super().build(variables)
+        for velocity in self._velocities:
+            velocity.assign(tf.ones(velocity.shape))
+
+
+@gin.configurable
+def rmsprop(decay: float = 0.9, momentum: float = 0.9, epsilon: float = 1.0) -> keras.optimizers.Optimizer:
+    """s = decay·s + (1 - decay)·g²; m = momentum·m + lr·g / √(s + epsilon); w = w - m, with s = 1 at the start (Tieleman and
+    Hinton, 2012; constants of Szegedy et al., 2015, arXiv:1512.00567, section 8)."""
+    return RMSprop(learning_rate=0.0, rho=decay, momentum=momentum, epsilon=epsilon)
+
+
 @gin.configurable(denylist=["global_batch_size", "total_steps"])
 def step_decay(
     global_batch_size: int,
@@ -77,6 +93,41 @@ def cosine_decay(
         epoch = _recipe_epoch(step, total_steps, recipe_epochs)
         progress = tf.clip_by_value((epoch - warmup_epochs) / (recipe_epochs - warmup_epochs), 0.0, 1.0)
         return peak * _warmup(epoch, warmup_epochs) * 0.5 * (1 + tf.cos(math.pi * progress))
+
+    return learning_rate
+
+
+@gin.configurable(denylist=["global_batch_size", "total_steps"])
+def exponential_decay(
+    global_batch_size: int,
+    total_steps: int,
+    *,
+    base_learning_rate: float = 0.165,
+    base_batch_size: int = 256,
+    decay: float = 0.94,
+    decay_epochs: float = 3,
+    floor: float = 1e-4,
+    recipe_epochs: float = 200,
+) -> Schedule:
+    """Linear scaling, then times `decay` at every `decay_epochs` (Szegedy et al., 2015; the Cloud TPU reference).
+
+    See `step_decay` for the other arguments.
+
+    Args:
+      global_batch_size: examples per step.
+      total_steps: steps of the run, which `recipe_epochs` are laid over.
+      base_learning_rate: learning rate at `base_batch_size`.
+      base_batch_size: see `base_learning_rate`.
+      decay: factor of each drop.
+      decay_epochs: epochs between drops.
+      floor: the least rate, as a share of the first.
+      recipe_epochs: length of the whole recipe.
+    """
+    peak = base_learning_rate * global_batch_size / base_batch_size
+
+    def learning_rate(step: tf.Tensor) -> tf.Tensor:
+        drops = tf.floor(_recipe_epoch(step, total_steps, recipe_epochs) / decay_epochs)
+        return peak * tf.maximum(tf.pow(tf.constant(decay, tf.float32), drops), floor)
 
     return learning_rate
 

@@ -61,8 +61,11 @@ def parameters(model: keras.Model) -> int:
 
 
 def checkpoint_bytes(program: Program) -> int:
-    """Size of one checkpoint: weights, statistics and the optimizer's slots, float32."""
-    variables = [*program.state.model.weights, *program.state.optimizer.variables]
+    """Size of one checkpoint: weights, statistics, their averages and the optimizer's slots, float32."""
+    state = program.state
+    variables = [*state.model.weights, *state.optimizer.variables]
+    if state.averaged is not state.model:
+        variables += state.averaged.weights
     return 4 * sum(math.prod(v.shape) for v in variables)
 
 
@@ -108,7 +111,11 @@ def describe(experiment: Experiment, choice: Choice, data: Data, plan: Plan, pro
 
 def warnings(plan: Plan, model: keras.Model) -> list[str]:
     """What is allowed, but seldom meant."""
-    momenta = [layer.momentum for layer in model.layers if hasattr(layer, "moving_mean")]
+    momenta = [
+        layer.momentum
+        for layer in model.layers
+        if hasattr(layer, "moving_mean") and not getattr(layer, "warmup", False)
+    ]
     left = max(momenta, default=0) ** plan.total_steps
     if left <= 0.05:
         return []

@@ -12,6 +12,8 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
+from zoo.models.position import Position, at, warmed
+
 Tensors = list[tf.Tensor]
 AllReduce = Callable[[Tensors], Tensors]
 
@@ -64,6 +66,7 @@ def make_gradients(
     *,
     global_batch_size: int,
     label_smoothing: float,
+    aux_loss_weight: float,
     microbatches: int,
     jit_compile: bool,
 ) -> Callable[..., tuple[Tensors, Tensors, dict[str, tf.Tensor]]]:
@@ -73,22 +76,26 @@ def make_gradients(
       model: the network.
       global_batch_size: each example's loss is divided by it, so that gradients sum over replicas and microbatches.
       label_smoothing: see `cross_entropy`.
+      aux_loss_weight: weight of the loss of each output of `model` after the first, which alone counts for metrics.
       microbatches: parts of the replica's batch taken one after the other; batch normalization sees each part alone,
         as k replicas would.
       jit_compile: compile it with XLA. Not under TPUStrategy, which compiles the whole step by itself.
 
     Returns:
-      `gradients(weights, statistics, loss_scale, inputs, labels, mask) -> (gradients, statistics, sums)`: values of the
-      trainable and of the other variables of `model` come in; gradients of this replica's share of the loss, times
+      `gradients(weights, statistics, loss_scale, position, inputs, labels, mask) -> (gradients, statistics, sums)`: values
+      of the trainable and of the other variables of `model` come in; gradients of this replica's share of the loss, times
       `loss_scale` (float32 scalar), the new values of the other variables (averaged over microbatches) and the sums of `loss`,
-      `top1` and `examples` go out.
+      `top1` and `examples` go out. `position` is a `Position` of this replica's rows.
     """
 
-    def one(weights, statistics, loss_scale, inputs, labels, mask):
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
+    def one(weights, statistics, loss_scale, position, inputs, labels, mask):
+        with tf.GradientTape(watch_accessed_variables=False) as tape, at(position):
             tape.watch(weights)
-            logits, new_statistics = model.stateless_call(weights, statistics, inputs, training=True)
+            outputs, new_statistics = model.stateless_call(weights, statistics, inputs, training=True)
+            logits, *auxiliary = tf.nest.flatten(outputs)
             losses = cross_entropy(labels, logits, label_smoothing)
+            for output in auxiliary:
+                losses += aux_loss_weight * cross_entropy(labels, output, label_smoothing)
             loss = tf.reduce_sum(losses * mask) / global_batch_size
             scaled_loss = loss * loss_scale
         hits = tf.cast(tf.argmax(logits, -1, output_type=tf.int32) == labels, tf.float32)
@@ -96,11 +103,12 @@ def make_gradients(
         gradients = tape.gradient(scaled_loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return [tf.convert_to_tensor(g) for g in gradients], new_statistics, sums
 
-    def accumulated(weights, statistics, loss_scale, inputs, labels, mask):
+    def accumulated(weights, statistics, loss_scale, position, inputs, labels, mask):
         parts = [tf.reshape(x, [microbatches, -1, *x.shape[1:]]) for x in (inputs, labels, mask)]
 
         def add(i, totals):
-            new = one(weights, statistics, loss_scale, *(part[i] for part in parts))
+            here = position._replace(first_row=position.first_row + tf.cast(i, tf.int64) * parts[0].shape[1])
+            new = one(weights, statistics, loss_scale, here, *(part[i] for part in parts))
             return i + 1, tf.nest.map_structure(tf.add, totals, new)
 
         zeros = tf.nest.map_structure(tf.zeros_like, (weights, statistics, {"loss": 0.0, "top1": 0.0, "examples": 0.0}))
@@ -122,6 +130,7 @@ def make_train_step(
     learning_rate: Callable[[tf.Tensor], tf.Tensor],
     weight_decay: float,
     clip_norm: float | None,
+    average_decay: float | None,
     scaled: bool,
     replicas: int,
     all_reduce: AllReduce,
@@ -138,6 +147,7 @@ def make_train_step(
       learning_rate: function of the step.
       weight_decay: λ of the coupled L2 term on kernels.
       clip_norm: the largest global norm of the gradient; None does not clip.
+      average_decay: of the moving average that `state.averaged` holds, warmed up; None where that is `state.model`.
       scaled: whether the loss is scaled, as float16 needs.
       replicas: number of replicas that `all_reduce` sums over.
       all_reduce: sums each tensor of a list over all replicas.
@@ -157,14 +167,19 @@ def make_train_step(
             for variable, value in zip(other, new_statistics, strict=True):
                 assign(variable, lambda v, x: v.assign(x), value)
             assign(optimizer.iterations, lambda v: v.assign_add(1))
+            if average_decay is not None:
+                kept = warmed(average_decay, strategy.experimental_local_results(state.step)[0])
+                for average, variable in zip(state.averaged.weights, model.weights, strict=True):
+                    assign(average, lambda a, v, k: a.assign(a - (1 - k) * (a - v)), variable.value, kept)
 
-        assign(state.step, lambda v: v.assign_add(1))
         if not scaled:
             apply()
+            assign(state.step, lambda v: v.assign_add(1))
             return
         # All replicas agree, so the first one's word is enough.
         tf.cond(strategy.experimental_local_results(finite)[0], lambda: (apply(), 0)[1], lambda: 0)
         scale, count = _next_scale(state, finite, strategy)
+        assign(state.step, lambda v: v.assign_add(1))
         assign(state.loss_scale, lambda v, x: v.assign(x), scale)
         assign(state.steps_at_scale, lambda v, x: v.assign(x), count)
 
@@ -172,7 +187,9 @@ def make_train_step(
         weights = [tf.convert_to_tensor(v.value) for v in trainable]
         statistics = [tf.convert_to_tensor(v.value) for v in other]
         scale = tf.convert_to_tensor(state.loss_scale)
-        local_gradients, local_statistics, sums = gradients(weights, statistics, scale, inputs, labels, mask)
+        replica = tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.int64)
+        position = Position(tf.convert_to_tensor(state.step), replica * inputs.shape[0])
+        local_gradients, local_statistics, sums = gradients(weights, statistics, scale, position, inputs, labels, mask)
         reduced = all_reduce(local_gradients + local_statistics)
         total, statistics = reduced[: len(weights)], [s / replicas for s in reduced[len(weights) :]]
         if scaled:
@@ -211,7 +228,7 @@ def make_eval_step(model: keras.Model) -> Callable[..., dict[str, tf.Tensor]]:
     """Builds `eval_step(inputs, labels, mask) -> sums` of `loss`, `top1`, `top5` and `examples` over examples of mask 1."""
 
     def eval_step(inputs, labels, mask):
-        logits = model(inputs, training=False)
+        logits, *_ = tf.nest.flatten(model(inputs, training=False))
         losses = cross_entropy(labels, logits, label_smoothing=0.0)
         # Ties go to the lower class, so that a network that says nothing is not right every time.
         best = tf.math.top_k(logits, min(5, logits.shape[-1])).indices

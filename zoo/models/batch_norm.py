@@ -3,6 +3,8 @@
 import keras
 import tensorflow as tf
 
+from zoo.models import position
+
 
 @keras.saving.register_keras_serializable(package="zoo")
 class BatchNorm(keras.layers.Layer):
@@ -16,6 +18,8 @@ class BatchNorm(keras.layers.Layer):
     Attributes:
       momentum: share of the old moving statistics that each step keeps.
       epsilon: added to the variance.
+      warmup: let the momentum grow as min(momentum, (1 + step) / (10 + step)) in training.
+      scale: whether there is a gamma.
       synchronized: normalize with the statistics of the whole global batch instead. This needs an all-reduce inside the
         forward pass, which XLA cannot compile under MirroredStrategy.
     """
@@ -25,6 +29,8 @@ class BatchNorm(keras.layers.Layer):
         momentum: float = 0.9,
         epsilon: float = 1e-5,
         synchronized: bool = False,
+        warmup: bool = False,
+        scale: bool = True,
         gamma_initializer: str = "ones",
         **kwargs,
     ):
@@ -32,6 +38,8 @@ class BatchNorm(keras.layers.Layer):
         self.momentum = momentum
         self.epsilon = epsilon
         self.synchronized = synchronized
+        self.warmup = warmup
+        self.scale = scale
         self.gamma_initializer = gamma_initializer
 
     @property
@@ -50,7 +58,7 @@ class BatchNorm(keras.layers.Layer):
                 autocast=False,
             )
 
-        self.gamma = weight("gamma", self.gamma_initializer, True)
+        self.gamma = weight("gamma", self.gamma_initializer, True) if self.scale else tf.ones([input_shape[-1]])
         self.beta = weight("beta", "zeros", True)
         self.moving_mean = weight("moving_mean", "zeros", False)
         self.moving_variance = weight("moving_variance", "ones", False)
@@ -65,8 +73,10 @@ class BatchNorm(keras.layers.Layer):
             nothing = tf.zeros([0], tf.float32)
             fused = self._fused(inputs, nothing, nothing, is_training=True)
             outputs, mean, variance = fused.y, fused.batch_mean, fused.batch_variance
+        where = position.current()
+        momentum = position.warmed(self.momentum, where.step) if self.warmup and where else self.momentum
         for moving, batch in ((self.moving_mean, mean), (self.moving_variance, variance)):
-            moving.assign(self.momentum * moving + (1 - self.momentum) * tf.stop_gradient(batch))
+            moving.assign(momentum * moving + (1 - momentum) * tf.stop_gradient(batch))
         return outputs
 
     def _fused(self, inputs, mean, variance, is_training):
@@ -85,7 +95,9 @@ class BatchNorm(keras.layers.Layer):
         moments = tf.stack([tf.reduce_mean(x, [0, 1, 2]), tf.reduce_mean(tf.square(x), [0, 1, 2])])
         moments = context.all_reduce(tf.distribute.ReduceOp.MEAN, moments)
         mean, variance = moments[0], tf.maximum(moments[1] - tf.square(moments[0]), 0)
-        y = tf.nn.batch_normalization(x, mean, variance, self.beta.value, self.gamma.value, self.epsilon)
+        y = tf.nn.batch_normalization(
+            x, mean, variance, self.beta.value, tf.convert_to_tensor(self.gamma), self.epsilon
+        )
         count = tf.cast(tf.size(x) // x.shape[-1] * context.num_replicas_in_sync, tf.float32)
         return tf.cast(y, inputs.dtype), mean, variance * count / tf.maximum(count - 1, 1)
 
@@ -95,9 +107,9 @@ class BatchNorm(keras.layers.Layer):
     def stock(self) -> keras.layers.Layer:
         """The layer of Keras with the same weights, in the same order, and the same output in inference."""
         return keras.layers.BatchNormalization(
-            momentum=self.momentum, epsilon=self.epsilon, name=self.name, dtype=self.dtype_policy
+            momentum=self.momentum, epsilon=self.epsilon, scale=self.scale, name=self.name, dtype=self.dtype_policy
         )
 
     def get_config(self):
-        options = ("momentum", "epsilon", "synchronized", "gamma_initializer")
+        options = ("momentum", "epsilon", "synchronized", "warmup", "scale", "gamma_initializer")
         return super().get_config() | {name: getattr(self, name) for name in options}
