@@ -39,7 +39,7 @@ class ScheduleTest(parameterized.TestCase):
         (0, 0.66), (2_999, 0.66), (3_000, 0.66 * 0.94), (150_000, 0.66 * 0.94**50), (199_999, 0.66 * 0.94**66)
     )
     def test_exponential_decay(self, step, expected):
-        rate = exponential_decay(1024, 200_000)
+        rate = exponential_decay(1024, 200_000, recipe_epochs=200)
         np.testing.assert_allclose(rate(tf.constant(step, tf.int64)), expected, rtol=1e-4)
 
     def test_exponential_decay_has_a_floor(self):

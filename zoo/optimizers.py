@@ -107,7 +107,7 @@ def exponential_decay(
     decay: float = 0.94,
     decay_epochs: float = 3,
     floor: float = 1e-4,
-    recipe_epochs: float = 200,
+    recipe_epochs: float = 170,
 ) -> Schedule:
     """Linear scaling, then times `decay` at every `decay_epochs` (Szegedy et al., 2015; the Cloud TPU reference).
 
