@@ -26,6 +26,7 @@ class Dropout(keras.layers.Layer):
             raise UserError(f"dropout rate = {rate}: must be at least 0 and below 1.")
         self.rate = rate
         self.seed = seed
+        self.supports_masking = True
 
     def call(self, inputs, training=False):
         if not training or self.rate == 0:
