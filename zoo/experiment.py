@@ -1,6 +1,7 @@
 """Experiment: every dial of a run; and `build`, which turns one into the steps that all entry points share."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from zoo.input_pipelines.pipeline import Data, Request
 from zoo.optimizers import Schedule
 from zoo.strategy import Choice, create_strategy
 
+SIZES = ("input_size", "sequence_length", "vocabulary_size")
+
 
 @gin.configurable
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,11 +24,15 @@ class Experiment:
     """One run, completely. Everything a `.gin` file says of a run as a whole is bound here.
 
     Attributes:
-      model: function of `(input_size, num_classes)` that returns the network.
-      data: function of a `Request` that returns the `Data` of the run: `@fake_imagenet`, `@imagenet` or `@synthetic`.
+      model: function that returns the network; it takes `num_classes` and, by name, what it needs of `input_size`,
+        `sequence_length` and `vocabulary_size`.
+      data: function of a `Request` that returns the `Data` of the run: `@fake_imagenet`, `@imagenet`, `@fake_text`,
+        `@text_files`, `@synthetic`, …
       optimizer: function that returns a Keras optimizer.
       learning_rate: function of `(global_batch_size, total_steps)` that returns the rate as a function of the step.
       input_size: height and width of images, in pixels.
+      sequence_length: tokens of a text: longer ones are cut, shorter ones padded.
+      vocabulary_size: number of token ids of texts, padding and unknown words included.
       num_classes: number of logits.
       global_batch_size: examples per step over all replicas; either this or `per_replica_batch_size`.
       per_replica_batch_size: examples per step and replica.
@@ -62,8 +69,10 @@ class Experiment:
     data: Callable[..., Data] = gin.REQUIRED
     optimizer: Callable[[], keras.optimizers.Optimizer] = gin.REQUIRED
     learning_rate: Callable[..., Schedule] = gin.REQUIRED
-    input_size: int = gin.REQUIRED
     num_classes: int = gin.REQUIRED
+    input_size: int | None = None
+    sequence_length: int | None = None
+    vocabulary_size: int | None = None
 
     global_batch_size: int | None = None
     per_replica_batch_size: int | None = None
@@ -110,13 +119,29 @@ class Experiment:
         return self.data(
             Request(
                 data_dir=data_dir,
-                input_size=self.input_size,
                 num_classes=self.num_classes,
+                input_size=self.input_size,
+                sequence_length=self.sequence_length,
+                vocabulary_size=self.vocabulary_size,
                 train_examples=self.train_examples,
                 eval_examples=self.eval_examples,
                 write=write,
             )
         )
+
+    def sizes(self) -> dict[str, int]:
+        """What the network takes of the sizes of its input.
+
+        Raises:
+          UserError: if one has no value.
+        """
+        names = [name for name in SIZES if name in inspect.signature(self.model).parameters]
+        for name in names:
+            check(
+                getattr(self, name) is not None,
+                f"Experiment.{name} = None: this network needs it; bind it to a number.",
+            )
+        return {name: getattr(self, name) for name in names}
 
     def batch_size(self, replicas: int) -> int:
         """The global batch size on `replicas` replicas."""
@@ -184,6 +209,9 @@ def build(
             steps_at_scale=_counter("steps_at_scale", 0, tf.int64),
         )
     jit_compile = _jit_compile(experiment, strategy, model)
+    for layer in (*model.layers, *averaged.layers):
+        if hasattr(layer, "cudnn"):
+            layer.cudnn = not jit_compile and _cudnn(experiment, strategy)
     if experiment.microbatches > 1 and not jit_compile:
         # Grappler's memory optimizer makes temporary variables of larger sums, which collide in a loop inside the device loop
         # (AlreadyExistsError); it has no switch of its own.
@@ -231,7 +259,7 @@ def create_model(experiment: Experiment) -> keras.Model:
     keras.utils.set_random_seed(experiment.seed)
     keras.config.set_dtype_policy(experiment.precision)
     try:
-        model = experiment.model(input_size=experiment.input_size, num_classes=experiment.num_classes)
+        model = experiment.model(num_classes=experiment.num_classes, **experiment.sizes())
     finally:
         keras.config.set_dtype_policy(before)
     odd = [v.path for v in model.non_trainable_variables if v.dtype != "float32"]
@@ -255,6 +283,17 @@ def _jit_compile(experiment: Experiment, strategy: tf.distribute.Strategy, model
         return False
     if experiment.xla is not None:
         return experiment.xla
+    if any(hasattr(layer, "cudnn") for layer in model.layers) and _cudnn(experiment, strategy):
+        return False  # XLA can't compile cuDNN's LSTM, which is faster than the loop that it can compile
     # On a CPU, TensorFlow's own convolutions train ResNet-50 several times as fast as XLA's.
+    return _on_gpus(strategy)
+
+
+def _on_gpus(strategy: tf.distribute.Strategy) -> bool:
     mirrored = isinstance(strategy, tf.distribute.MirroredStrategy | tf.distribute.MultiWorkerMirroredStrategy)
     return mirrored and any("GPU" in device for device in strategy.extended.worker_devices)
+
+
+def _cudnn(experiment: Experiment, strategy: tf.distribute.Strategy) -> bool:
+    """Whether cuDNN's LSTM can run here: it takes no bfloat16."""
+    return _on_gpus(strategy) and experiment.precision != "mixed_bfloat16"

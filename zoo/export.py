@@ -5,6 +5,8 @@ import os
 import keras
 import tensorflow as tf
 
+from zoo.input_pipelines.pipeline import Data
+
 
 def to_stock_layers(model: keras.Model) -> keras.Model:
     """The same network, weights included, of Keras's own layers: each layer of zoo is replaced by its `stock()`.
@@ -26,6 +28,14 @@ def export_keras(model: keras.Model, path: str) -> None:
     part = path.removesuffix(".keras") + ".part.keras"
     to_stock_layers(model).save(part)
     tf.io.gfile.rename(part, path, overwrite=True)
+
+
+def write_names(workdir: str, data: Data) -> None:
+    """Writes the names of classes and the vocabulary of the data into a workdir, a line each, where there are any."""
+    for name, words in (("labels.txt", data.labels), ("vocabulary.txt", data.vocabulary)):
+        if words is not None:
+            with tf.io.gfile.GFile(os.path.join(workdir, name), "w") as file:
+                file.write("".join(f"{word}\n" for word in words))
 
 
 def export_path(workdir: str) -> str:

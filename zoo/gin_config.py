@@ -70,7 +70,9 @@ def parse(gin_files: Sequence[str], bindings: Sequence[str] = ()) -> list[str]:
     # Imported for what they register with Gin.
     import zoo.experiment
     import zoo.input_pipelines.synthetic
+    import zoo.input_pipelines.text
     import zoo.input_pipelines.tfrecords
+    import zoo.models.bilstm
     import zoo.models.inception_v3
     import zoo.models.resnet
     import zoo.optimizers  # noqa: F401

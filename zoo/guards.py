@@ -44,11 +44,19 @@ def check_experiment(experiment) -> None:
         f"Experiment.precision = {e.precision!r}: must be one of {', '.join(map(repr, PRECISIONS))}. Pure 16-bit training, "
         "weights included, loses small updates and ends in NaN.",
     )
-    for name in ("input_size", "microbatches", "checkpoint_every_steps", "keep_checkpoints", "steps_per_loop"):
+    for name in ("microbatches", "checkpoint_every_steps", "keep_checkpoints", "steps_per_loop"):
         check(getattr(e, name) >= 1, f"Experiment.{name} = {getattr(e, name)}: must be at least 1.")
     check(e.num_classes >= 2, f"Experiment.num_classes = {e.num_classes}: must be at least 2.")
     optional = ("global_batch_size", "per_replica_batch_size", "train_examples", "eval_examples", "train_epochs")
-    for name in (*optional, "train_steps", "clip_norm", "eval_every_epochs"):
+    for name in (
+        *optional,
+        "input_size",
+        "sequence_length",
+        "vocabulary_size",
+        "train_steps",
+        "clip_norm",
+        "eval_every_epochs",
+    ):
         value = getattr(e, name)
         check(value is None or value > 0, f"Experiment.{name} = {value}: must be positive.")
     check(e.weight_decay >= 0, f"Experiment.weight_decay = {e.weight_decay}: must not be negative.")

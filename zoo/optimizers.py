@@ -39,6 +39,12 @@ def rmsprop(decay: float = 0.9, momentum: float = 0.9, epsilon: float = 1.0) -> 
     return RMSprop(learning_rate=0.0, rho=decay, momentum=momentum, epsilon=epsilon)
 
 
+@gin.configurable
+def adam(beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-8) -> keras.optimizers.Optimizer:
+    """Adam (Kingma and Ba, 2014, arXiv:1412.6980): steps of the rate times a ratio of moving averages of g and √g²."""
+    return keras.optimizers.Adam(learning_rate=0.0, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
+
+
 @gin.configurable(denylist=["global_batch_size", "total_steps"])
 def step_decay(
     global_batch_size: int,

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import hashlib
 import math
 
 import gin
@@ -78,6 +79,7 @@ def memory_bytes(experiment: Experiment, program: Program) -> tuple[int, int]:
     fixed = checkpoint_bytes(program) + 4 * parameters(model)
     rows = program.batch_spec[0].shape[0] // experiment.microbatches
     elements = sum(math.prod(tensor.shape[1:]) for layer in model.layers for tensor in _outputs(layer))
+    elements += sum(getattr(layer, "kept_elements", 0) for layer in model.layers)
     return fixed, rows * elements * ACTIVATION_BYTES[experiment.precision]
 
 
@@ -137,10 +139,18 @@ def record(experiment: Experiment, plan: Plan, data: Data) -> dict[str, str]:
     """What makes a run this run and no other: all that its training follows from, by name, as text."""
     values = {f"Experiment.{name}": value for name, value in vars(experiment).items() if name not in FREE}
     values |= {"global batch": plan.global_batch_size, "total steps": plan.total_steps}
-    values |= {"training examples": data.train.num_examples}
+    values |= {"training examples": data.train.num_examples, "classes": _digest(data.labels)}
+    values |= {"vocabulary": _digest(data.vocabulary)}
     operative = gin_checks.read_text(gin.operative_config_str()).bindings
     values |= {b.key: b.value for b in operative if b.configurable != gin_checks.ROOT}
     return {name: _text(value) for name, value in values.items()}
+
+
+def _digest(words: tuple[str, ...] | None) -> str:
+    """Number of words and a hash of them."""
+    if words is None:
+        return "none"
+    return f"{len(words)} ({hashlib.sha256(chr(10).join(words).encode()).hexdigest()[:16]})"
 
 
 def _text(value) -> str:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from zoo import gin_config, guards
 from zoo.checkpoints import Checkpoints
 from zoo.experiment import Experiment, Program, build
-from zoo.export import export_keras, export_path
+from zoo.export import export_keras, export_path, write_names
 from zoo.input_pipelines import pipeline
 from zoo.input_pipelines.pipeline import Data, Source
 from zoo.loop import make_eval_loop, make_train_loop
@@ -45,9 +45,11 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
     plan = Plan.of(experiment, data, choice.replicas)
     guards.check_plan(plan, data.train.num_examples)
     program = build(experiment, choice.strategy, total_steps=plan.total_steps)
+    pipeline.check_inputs(data.train, program.state.model)
     guards.check_disk(workdir, (experiment.keep_checkpoints + 1) * checkpoint_bytes(program), "checkpoints")
     guards.check_workdir(workdir, record(experiment, plan, data))
     gin_config.write(workdir)
+    write_names(workdir, data)
     with choice.strategy.scope():
         checkpoints = Checkpoints(program.state, workdir, experiment.keep_checkpoints)
         start = checkpoints.restore()
@@ -56,7 +58,9 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
         print(f"Resumed at step {start} of {plan.total_steps} from {checkpoints.latest}.")
     metrics = Metrics(workdir, start)
     metrics.show_configuration()
-    metrics.show_images(pipeline.some_inputs(data.train, experiment.seed, 8))
+    inputs = pipeline.some_inputs(data.train, experiment.seed, 8)
+    if inputs.dtype == tf.uint8:
+        metrics.show_images(inputs)
     try:
         with choice.strategy.scope():
             _train(experiment, choice.strategy, data, plan, program, checkpoints, metrics)
@@ -171,6 +175,7 @@ def dry_run(experiment: Experiment, data_dir: str) -> None:
     plan = Plan.of(experiment, data, choice.replicas)
     guards.check_plan(plan, data.train.num_examples)
     program = build(experiment, choice.strategy, total_steps=plan.total_steps)
+    pipeline.check_inputs(data.train, program.state.model)
     print(describe(experiment, choice, data, plan, program), flush=True)
     if missing:
         print(f"Dry run:    the plan alone. {missing} Nothing was written.")

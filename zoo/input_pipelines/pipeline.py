@@ -9,7 +9,10 @@ run needs no iterator to be saved, and any number of hosts and replicas sees the
 import dataclasses
 from collections.abc import Callable, Iterator
 
+import keras
 import tensorflow as tf
+
+from zoo.guards import check
 
 Record = tf.Tensor
 
@@ -20,19 +23,36 @@ class Request:
 
     Attributes:
       data_dir: folder or gs:// address where they are.
-      input_size: height and width of the images, in pixels.
       num_classes: labels run from 0 to `num_classes` - 1.
+      input_size: height and width of images, in pixels.
+      sequence_length: tokens of a text, padding included.
+      vocabulary_size: number of token ids, padding (0) and unknown words (1) included.
       train_examples: how many there are in an epoch, the first so many; None leaves it to the data.
       eval_examples: how many there are in an evaluation, the first so many; None leaves it to the data.
       write: whether fake data may be written where they are not there yet; without it, noise of their shape stands in.
     """
 
     data_dir: str
-    input_size: int
     num_classes: int
+    input_size: int | None = None
+    sequence_length: int | None = None
+    vocabulary_size: int | None = None
     train_examples: int | None = None
     eval_examples: int | None = None
     write: bool = True
+
+    def need(self, name: str) -> int:
+        """The value of a field that these data can't do without.
+
+        Raises:
+          UserError: if it is None.
+        """
+        check(getattr(self, name) is not None, f"Experiment.{name} = None: the data need it; bind it to a number.")
+        return getattr(self, name)
+
+    def in_directory(self, data_dir: str) -> "Request":
+        """The same in another directory."""
+        return dataclasses.replace(self, data_dir=data_dir)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,10 +80,19 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """What a run trains on and what it is evaluated on."""
+    """What a run trains on and what it is evaluated on.
+
+    Attributes:
+      train: the training split.
+      evaluation: the other one.
+      labels: names of the classes, where the data have any.
+      vocabulary: the word of each token id, where words are tokens.
+    """
 
     train: Source
     evaluation: Source
+    labels: tuple[str, ...] | None = None
+    vocabulary: tuple[str, ...] | None = None
 
 
 def raw_stream(source: Source, seed: int, start: int) -> tf.data.Dataset:
@@ -139,6 +168,22 @@ def eval_iterator(source: Source, strategy: tf.distribute.Strategy, *, global_ba
         strategy.distribute_datasets_from_function(
             lambda context: eval_dataset(source, global_batch_size=global_batch_size, context=context)
         )
+    )
+
+
+def check_inputs(source: Source, model: keras.Model) -> None:
+    """Checks that a network takes what the data give.
+
+    Raises:
+      UserError: naming both.
+    """
+    raw = source.in_order().take(1)
+    found, _ = raw.map(source.decode_eval).element_spec
+    wanted = model.input
+    check(
+        found.dtype.name == wanted.dtype and tuple(found.shape) == tuple(wanted.shape[1:]),
+        f"The data give {found.dtype.name} {list(found.shape)}, {model.name} takes {wanted.dtype} {list(wanted.shape[1:])}. Bind "
+        "Experiment.model and Experiment.data to ones that go together: images, or texts.",
     )
 
 

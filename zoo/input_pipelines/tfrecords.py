@@ -12,7 +12,7 @@ from zoo.data.records import count_records
 from zoo.guards import UserError, check, check_memory
 from zoo.input_pipelines import images
 from zoo.input_pipelines.pipeline import Data, Request, Source
-from zoo.input_pipelines.synthetic import synthetic
+from zoo.input_pipelines.synthetic import synthetic_images
 
 # Counting reads every file; these two sets are known, and each epoch's length is checked against them while it is read.
 OFFICIAL_COUNTS = {("train", 1024): 1_281_167, ("validation", 128): 50_000}
@@ -87,44 +87,66 @@ def tfds_images(
     """
     import tensorflow_datasets as tfds
 
+    builder, shards = open_tfds("tfds_images", name, request, ("image",))
+    features = builder.info.features
+
+    def parse(record):
+        example = features.deserialize_example(record, decoders={"image": tfds.decode.SkipDecoding()})
+        return example["image"], example["label"], 0
+
+    return _data(request, shards(train_split), shards(eval_split), parse, shuffle_buffer, min_crop_area, flip)
+
+
+def open_tfds(
+    configurable: str, name: str, request: Request, inputs: tuple[str, ...]
+) -> tuple["tfds.core.DatasetBuilder", Callable[[str], Shards]]:  # noqa: F821
+    """A set of TensorFlow Datasets that is prepared under the directory of a request, and a function from split to files.
+
+    Args:
+      configurable: whose parameters the messages speak of.
+      name: of the set.
+      request: of the experiment.
+      inputs: features of which the set must have one, beside a label.
+    """
+    import tensorflow_datasets as tfds
+
     build = f"tfds build {name.split(':')[0]} --data_dir={request.data_dir}"
     try:
         builder = tfds.builder(name, data_dir=request.data_dir, try_gcs=False)
         prepared = bool(builder.info.splits) and tf.io.gfile.exists(str(builder.data_dir))
     except (tfds.core.DatasetNotFoundError, ValueError, AssertionError, OSError) as error:
-        raise UserError(f"tfds_images.name = {name!r}: {str(error).strip().splitlines()[0]}") from error
+        raise UserError(f"{configurable}.name = {name!r}: {str(error).strip().splitlines()[0]}") from error
     check(
         prepared,
-        f"tfds_images.name = {name!r}: not prepared under --data_dir={request.data_dir}. Where there is a network, run: {build}",
+        f"{configurable}.name = {name!r}: not prepared under --data_dir={request.data_dir}. Where there is a network, run: "
+        f"{build}",
     )
     info = builder.info.features
     check(
-        {"image", "label"} <= set(info) and str(builder.info.file_format.value) == "tfrecord",
-        f"tfds_images.name = {name!r}: it has the features {sorted(info)} as {builder.info.file_format.value}; zoo reads "
-        "'image' and 'label' from tfrecord.",
+        "label" in info
+        and any(feature in info for feature in inputs)
+        and str(builder.info.file_format.value) == "tfrecord",
+        f"{configurable}.name = {name!r}: it has the features {sorted(info)} as {builder.info.file_format.value}; zoo reads "
+        f"{' or '.join(inputs)} and label from tfrecord.",
     )
     check(
         info["label"].num_classes == request.num_classes,
-        f"tfds_images.name = {name!r}: it has {info['label'].num_classes} classes, Experiment.num_classes = "
+        f"{configurable}.name = {name!r}: it has {info['label'].num_classes} classes, Experiment.num_classes = "
         f"{request.num_classes}. Bind Experiment.num_classes = {info['label'].num_classes}.",
     )
 
     def shards(split):
         check(
             split in builder.info.splits,
-            f"tfds_images.name = {name!r}: it has no split {split!r}, but {', '.join(sorted(builder.info.splits))}. Bind "
-            "tfds_images.train_split and tfds_images.eval_split.",
+            f"{configurable}.name = {name!r}: it has no split {split!r}, but {', '.join(sorted(builder.info.splits))}. Bind "
+            f"{configurable}.train_split and {configurable}.eval_split.",
         )
         files = [str(path) for path in builder.info.splits[split].filepaths]
         missing = [path for path in files if not tf.io.gfile.exists(path)]
         check(not missing, f"{missing[:1]}: this file of {name} is missing. Prepare it again: {build}")
         return Shards(split, files, builder.info.splits[split].num_examples)
 
-    def parse(record):
-        example = info.deserialize_example(record, decoders={"image": tfds.decode.SkipDecoding()})
-        return example["image"], example["label"], 0
-
-    return _data(request, shards(train_split), shards(eval_split), parse, shuffle_buffer, min_crop_area, flip)
+    return builder, shards
 
 
 @gin.configurable(denylist=["request"])
@@ -145,16 +167,12 @@ def fake_imagenet(
     name = f"fake_imagenet-{request.num_classes}-classes-{train_examples}-{eval_examples}"
     directory = os.path.join(request.data_dir, name)
     if not request.write and not tf.io.gfile.exists(os.path.join(directory, MANIFEST)):
-        data = synthetic(dataclasses.replace(request, train_examples=train_examples, eval_examples=eval_examples))
-        later = f"of a fake ImageNet, to be written to {directory} on first use"
-        return Data(
-            dataclasses.replace(data.train, description=f"{train_examples:,} examples {later}"),
-            dataclasses.replace(data.evaluation, description=f"{eval_examples:,} examples {later}"),
-        )
+        what = f"examples of a fake ImageNet, to be written to {directory} on first use"
+        return synthetic_images(request, train_examples, eval_examples, what)
     write_fake_imagenet(
         directory, train_images=train_examples, validation_images=eval_examples, classes=request.num_classes
     )
-    return imagenet(dataclasses.replace(request, data_dir=directory))
+    return imagenet(request.in_directory(directory))
 
 
 def _data(
@@ -167,25 +185,26 @@ def _data(
     flip: bool,
 ) -> Data:
     """The one reader of image files; `parse` gives encoded image, label, and the first label, of a record."""
+    size = request.need("input_size")
 
     def decode_train(record, key):
-        encoded, label = _in_range(*parse(record), request.num_classes)
-        return images.train_image(encoded, request.input_size, key, min_crop_area, flip), label
+        encoded, label = in_range(*parse(record), request.num_classes)
+        return images.train_image(encoded, size, key, min_crop_area, flip), label
 
     def decode_eval(record):
-        encoded, label = _in_range(*parse(record), request.num_classes)
-        return images.eval_image(encoded, request.input_size), label
+        encoded, label = in_range(*parse(record), request.num_classes)
+        return images.eval_image(encoded, size), label
 
     for shards in (train, evaluation):
-        _check_labels(shards.files, parse, request.num_classes)
+        check_labels(shards.files, parse, request.num_classes)
     decoders = {"decode_train": decode_train, "decode_eval": decode_eval}
     return Data(
-        Source(**_source(train, request.train_examples, "train_examples", shuffle_buffer), **decoders),
-        Source(**_source(evaluation, request.eval_examples, "eval_examples", shuffle_buffer), **decoders),
+        Source(**shard_source(train, request.train_examples, "train_examples", shuffle_buffer), **decoders),
+        Source(**shard_source(evaluation, request.eval_examples, "eval_examples", shuffle_buffer), **decoders),
     )
 
 
-def _source(shards: Shards, wanted: int | None, field: str, shuffle_buffer: int) -> dict:
+def shard_source(shards: Shards, wanted: int | None, field: str, shuffle_buffer: int) -> dict:
     """The parts of a `Source` that know the files of a split."""
     files, available = shards.files, shards.examples
     folder = os.path.dirname(files[0])
@@ -244,7 +263,7 @@ def _interleave(files: tf.Tensor) -> tf.data.Dataset:
     )
 
 
-def _in_range(encoded: tf.Tensor, label: tf.Tensor, first: int, num_classes: int) -> tuple[tf.Tensor, tf.Tensor]:
+def in_range(encoded: tf.Tensor, label: tf.Tensor, first: int, num_classes: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Encoded image and label, int32 from 0; one out of range fails, it never becomes a vector of zeros."""
     last = num_classes - 1 + first
     in_range = tf.debugging.Assert(
@@ -259,7 +278,7 @@ def _in_range(encoded: tf.Tensor, label: tf.Tensor, first: int, num_classes: int
         return tf.identity(encoded), tf.cast(label - first, tf.int32)
 
 
-def _check_labels(files: list[str], parse: Callable, num_classes: int) -> None:
+def check_labels(files: list[str], parse: Callable, num_classes: int) -> None:
     """Looks at some labels at launch, so that the wrong number of classes does not show hours later."""
     for record in tf.data.TFRecordDataset(files[0]).take(256).as_numpy_iterator():
         _, label, first = parse(tf.constant(record))

@@ -9,9 +9,9 @@ from zoo.models.dropout import Dropout
 from zoo.models.lstm import BidirectionalLSTM
 
 
-@gin.configurable(denylist=["input_size", "num_classes", "vocabulary_size"])
+@gin.configurable(denylist=["sequence_length", "num_classes", "vocabulary_size"])
 def bilstm(
-    input_size: int = 256,
+    sequence_length: int = 256,
     num_classes: int = 2,
     vocabulary_size: int = 20_000,
     *,
@@ -25,7 +25,7 @@ def bilstm(
     Graves and Schmidhuber, 2005, with the forget gate's bias of Jozefowicz et al., 2015.
 
     Args:
-      input_size: tokens of a text, padding included.
+      sequence_length: tokens of a text, padding included.
       num_classes: number of logits.
       vocabulary_size: token ids run from 0, the padding, to `vocabulary_size` - 1.
       units: of each direction.
@@ -34,15 +34,15 @@ def bilstm(
       dropout_seed: of the masks.
 
     Returns:
-      A model from int32 token ids `[batch, input_size]` to float32 logits `[batch, num_classes]`. Padding may stand anywhere;
-      it changes nothing, and a row of nothing but padding gives the logits of a text without words.
+      A model from int32 token ids `[batch, sequence_length]` to float32 logits `[batch, num_classes]`. Padding may stand
+      anywhere; it changes nothing, and a row of nothing but padding gives the logits of a text without words.
 
     Raises:
       UserError: if there is no room for a token beside the padding.
     """
     if vocabulary_size < 2:
         raise UserError(f"vocabulary_size = {vocabulary_size}: must be at least 2, the padding and a token.")
-    tokens = keras.Input((input_size,), dtype="int32", name="tokens")
+    tokens = keras.Input((sequence_length,), dtype="int32", name="tokens")
     x = layers.Embedding(vocabulary_size, embedding_units, mask_zero=True, name="embedding")(tokens)
     x = Dropout(dropout_rate, seed=dropout_seed, name="embedding_dropout")(x)
     x = BidirectionalLSTM(units, name="bilstm")(x)

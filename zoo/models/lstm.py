@@ -10,10 +10,10 @@ from zoo.models.cudnn_lstm import cudnn_lstm
 class BidirectionalLSTM(keras.layers.Layer):
     """The last states of an LSTM (Hochreiter and Schmidhuber, 1997) that reads forwards and of one that reads backwards.
 
-    From `[batch, time, features]`, with a static time, and a mask `[batch, time]` to `[batch, 2 · units]`. A step whose mask is False leaves both
-    states as they are and gets no gradient: the backward direction starts at the last real token, wherever the padding
-    stands, and a row without any real token gives zeros. The states of cells and their gates are float32 whatever the
-    compute precision.
+    From `[batch, time, features]`, with a static time, and a mask `[batch, time]` to `[batch, 2 · units]`. A step whose mask
+    is False leaves both states as they are and gets no gradient: the backward direction starts at the last real token,
+    wherever the padding stands, and a row without any real token gives zeros. Cells and the arithmetic of gates are float32
+    whatever the compute precision.
 
     Equal to `keras.layers.Bidirectional(keras.layers.LSTM(units))`, with the same weights in the same order, but with a
     gradient of its own: the input projection of all steps is one product before the loop, and the gradient of the
@@ -41,6 +41,8 @@ class BidirectionalLSTM(keras.layers.Layer):
             "recurrent_kernel": ([self.units, 4 * self.units], "orthogonal"),
             "bias": ([4 * self.units], _forget_bias),
         }
+        # States, cells and gates of both directions, kept for the backward pass: for the estimate of memory.
+        self.kept_elements = 12 * self.units * input_shape[1]
         self.directions = [
             {
                 name: self.add_weight(name=f"{direction}_{name}", shape=shape, initializer=initializer)
@@ -130,16 +132,8 @@ def _forward(projected, recurrent, mask, backwards, keep):
     """The last state; and of each step the states before it and its gates, each `[time, batch, …]`, if `keep`."""
     steps, units, dtype = projected.shape[0], recurrent.shape[0], projected.dtype
     rows = tf.shape(projected)[1]
-    kept = (
-        _arrays(
-            steps,
-            (dtype, projected.shape[1], units),
-            (tf.float32, projected.shape[1], units),
-            (dtype, projected.shape[1], 4 * units),
-        )
-        if keep
-        else ()
-    )
+    columns = ((dtype, units), (tf.float32, units), (dtype, 4 * units)) if keep else ()
+    kept = _arrays(steps, projected.shape[1], *columns)
 
     def step(i, h, c, kept):
         t = steps - 1 - i if backwards else i
@@ -163,7 +157,7 @@ def _backward(upstream, recurrent, mask, backwards, kept):
     """Gradients of the projected inputs and of the recurrent weights."""
     states, cells, all_gates = kept
     steps, units, dtype = states.shape[0], recurrent.shape[0], states.dtype
-    (d_projected,) = _arrays(steps, (dtype, states.shape[1], 4 * units))
+    (d_projected,) = _arrays(steps, states.shape[1], (dtype, 4 * units))
 
     def step(i, d_h, d_c, d_projected):
         t = i if backwards else steps - 1 - i
@@ -193,9 +187,8 @@ def _backward(upstream, recurrent, mask, backwards, kept):
     return d_projected, tf.linalg.matmul(*flat, transpose_a=True)
 
 
-def _arrays(steps, *of):
-    """A tensor array of `steps` matrices for each (dtype, rows, columns)."""
+def _arrays(steps, rows, *columns):
+    """A tensor array of `steps` matrices of `rows` rows for each (dtype, columns)."""
     return tuple(
-        tf.TensorArray(dtype, steps, element_shape=[rows, columns], clear_after_read=False)
-        for dtype, rows, columns in of
+        tf.TensorArray(dtype, steps, element_shape=[rows, count], clear_after_read=False) for dtype, count in columns
     )
