@@ -53,8 +53,8 @@ class Experiment:
       label_smoothing: share of the target that is spread over all classes, in training.
       precision: 'float32', 'mixed_bfloat16' or 'mixed_float16' (16-bit products, float32 weights and statistics; float16
         with dynamic loss scaling).
-      xla: compile forward and backward with XLA; None decides by device: yes on GPUs, no on CPUs (a TPU always compiles
-        the whole step).
+      xla: compile forward and backward with XLA; None decides: convolutional networks yes on GPUs, no on CPUs; recurrent
+        ones where cuDNN does not run (a TPU always compiles the whole step).
       seed: of weights, order of examples and augmentation.
       accelerator: 'auto', 'tpu', 'gpu' or 'cpu', see `zoo.strategy.create_strategy`; so are the next five.
       allow_cpu: whether 'auto' may settle for the CPU.
@@ -283,8 +283,9 @@ def _jit_compile(experiment: Experiment, strategy: tf.distribute.Strategy, model
         return False
     if experiment.xla is not None:
         return experiment.xla
-    if any(hasattr(layer, "cudnn") for layer in model.layers) and _cudnn(experiment, strategy):
-        return False  # XLA can't compile cuDNN's LSTM, which is faster than the loop that it can compile
+    if any(hasattr(layer, "cudnn") for layer in model.layers):
+        # XLA can't compile cuDNN's LSTM, which is faster than the loop; where there is none, XLA's loop is faster than TensorFlow's.
+        return not _cudnn(experiment, strategy)
     # On a CPU, TensorFlow's own convolutions train ResNet-50 several times as fast as XLA's.
     return _on_gpus(strategy)
 

@@ -212,7 +212,7 @@ def _rows_source(rows: list[Row], path: str, numbers: dict[str, int], tokenize: 
     def epoch(seed, number):
         def place(i):
             # A permutation of all rows that needs no buffer.
-            return tf.random.experimental.index_shuffle(i, tf.stack([seed, number, 0]), count - 1)
+            return tf.random.experimental.index_shuffle(i, tf.stack([seed, number]), count - 1)
 
         return in_order().map(place) if count > 1 else in_order()
 
