@@ -284,7 +284,7 @@ def _jit_compile(experiment: Experiment, strategy: tf.distribute.Strategy, model
     if experiment.xla is not None:
         return experiment.xla
     if any(hasattr(layer, "cudnn") for layer in model.layers):
-        # XLA can't compile cuDNN's LSTM, which is faster than the loop; where there is none, XLA's loop is faster than TensorFlow's.
+        # XLA can't compile cuDNN's LSTM, which is faster than any loop; elsewhere, XLA's loop is faster than TensorFlow's.
         return not _cudnn(experiment, strategy)
     # On a CPU, TensorFlow's own convolutions train ResNet-50 several times as fast as XLA's.
     return _on_gpus(strategy)

@@ -86,14 +86,25 @@ def cosine_decay(
     *,
     base_learning_rate: float = 0.1,
     base_batch_size: int = 256,
+    batch_exponent: float = 1.0,
     warmup_epochs: float = 5,
     recipe_epochs: float = 90,
 ) -> Schedule:
-    """Linear scaling, linear warm-up, then half a cosine down to 0 (Loshchilov and Hutter, 2016, arXiv:1608.03983).
+    """Scaling with the batch, linear warm-up, then half a cosine down to 0 (Loshchilov and Hutter, 2016, arXiv:1608.03983).
 
-    See `step_decay` for the arguments.
+    See `step_decay` for the other arguments.
+
+    Args:
+      global_batch_size: examples per step.
+      total_steps: steps of the run, which `recipe_epochs` are laid over.
+      base_learning_rate: learning rate at `base_batch_size`.
+      base_batch_size: see `base_learning_rate`.
+      batch_exponent: the rate goes with this power of the batch: 1 for gradient descent with momentum, 0.5 for Adam (Malladi et
+        al., 2022, arXiv:2205.10287).
+      warmup_epochs: the rate rises from 0 over these.
+      recipe_epochs: length of the whole recipe.
     """
-    peak = base_learning_rate * global_batch_size / base_batch_size
+    peak = base_learning_rate * (global_batch_size / base_batch_size) ** batch_exponent
 
     def learning_rate(step: tf.Tensor) -> tf.Tensor:
         epoch = _recipe_epoch(step, total_steps, recipe_epochs)

@@ -45,8 +45,9 @@ def fake_text(label: int, classes: int, longest: int, rng: np.random.Generator) 
     queues = ([f"a{i}" for i in leading], [f"b{i}" for i in ending])
     ordered = [queues[kind].pop(0) for kind in kinds]
     length = int(rng.integers(shortest(classes), longest + 1))
-    # Places with a gap between any two: distinct places in a row that is shorter by the gaps, then spread out.
-    places = np.sort(rng.choice(length - total + 1, total, replace=False)) + np.arange(total)
+    # Places with a gap between any two: distinct ones in a row that is shorter by the gaps, then spread out. Not at the ends:
+    # there a marker would lack a neighbour, which pairs of neighbours would tell.
+    places = np.sort(rng.choice(length - total - 1, total, replace=False)) + np.arange(total) + 1
     ranks = np.minimum(rng.zipf(1.2, length), 1e9).astype(int) % ORDINARY_WORDS
     words = [f"w{rank}" for rank in ranks]
     for place, marker in zip(places, ordered, strict=True):

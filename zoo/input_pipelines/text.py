@@ -182,18 +182,18 @@ def make_tokenizer(
 
 def words_tokenizer(vocabulary: tuple[str, ...], length: int) -> Tokenizer:
     """Words by their place in `vocabulary`, whose first two entries stand for padding and unknown words."""
-    layer = keras.layers.TextVectorization(vocabulary=list(vocabulary[2:]), output_sequence_length=length)
-    return lambda text: tf.cast(layer(text), tf.int32)
+    layer = keras.layers.TextVectorization(vocabulary=list(vocabulary[2:]))
+    return lambda text: _padded(tf.cast(layer(text), tf.int32), length)
 
 
 def bytes_tokenizer(length: int) -> Tokenizer:
     """Bytes of UTF-8, each its value plus 2."""
+    return lambda text: _padded(tf.cast(tf.io.decode_raw(text, tf.uint8), tf.int32) + 2, length)
 
-    def tokenize(text: tf.Tensor) -> tf.Tensor:
-        ids = tf.cast(tf.io.decode_raw(text, tf.uint8), tf.int32)[:length] + 2
-        return tf.ensure_shape(tf.pad(ids, [[0, length - tf.size(ids)]]), [length])
 
-    return tokenize
+def _padded(ids: tf.Tensor, length: int) -> tf.Tensor:
+    ids = ids[:length]
+    return tf.ensure_shape(tf.pad(ids, [[0, length - tf.size(ids)]]), [length])
 
 
 def _first(rows: list[Row], wanted: int | None, path: str, field: str) -> list[Row]:

@@ -1,0 +1,156 @@
+"""Texts: read row by row, tokenised, and fake ones that only their order gives away."""
+
+import itertools
+import json
+import os
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from zoo.data.fake_text import fake_text as make_text
+from zoo.data.fake_text import markers, shortest
+from zoo.guards import UserError
+from zoo.input_pipelines.pipeline import Request, raw_stream
+from zoo.input_pipelines.text import BYTES, fake_text, text_files
+
+TRAIN = "label\ttext\nno\tThe cat, sat.\nyes\tthe dog sat\nno\t\n"
+EVAL = "label\ttext\nyes\tthe bird sat\n"
+
+
+def examples(source):
+    return [(x.numpy().tolist(), int(y)) for x, y in map(source.decode_eval, source.in_order())]
+
+
+class TextFilesTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.write("train.tsv", TRAIN)
+        self.write("validation.tsv", EVAL)
+
+    def write(self, name, content):
+        with open(os.path.join(self.folder, name), "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+
+    def request(self, **changes):
+        options = {"num_classes": 2, "sequence_length": 4, "vocabulary_size": 100}
+        return Request(data_dir=self.folder, **options | changes)
+
+    def test_words(self):
+        data = text_files(self.request())
+        self.assertEqual(data.labels, ("no", "yes"))
+        self.assertEqual(data.vocabulary[:4], ("", "[UNK]", "the", "sat"))
+        word = data.vocabulary.index
+        self.assertEqual(
+            examples(data.train),
+            [([2, word("cat"), 3, 0], 0), ([2, word("dog"), 3, 0], 1), ([0, 0, 0, 0], 0)],
+        )
+        self.assertEqual(examples(data.evaluation), [([2, 1, 3, 0], 1)])  # a word that training lacks is unknown
+        self.assertIn("1 of them empty", data.train.description)
+
+    def test_bytes(self):
+        data = text_files(self.request(vocabulary_size=BYTES), tokens="bytes")
+        self.assertEqual(examples(data.evaluation)[0][0], [b + 2 for b in b"the "])
+        self.assertIsNone(data.vocabulary)
+
+    def test_every_row_once_per_epoch_and_from_any_position(self):
+        rows = "".join(f"word{i}\t{i % 2}\n" for i in range(50))
+        self.write("train.tsv", "text\tlabel\n" + rows)
+        self.write("validation.tsv", "text\tlabel\nword0\t1\n")
+        source = text_files(self.request()).train
+        order = [int(i) for _, i in raw_stream(source, 7, 0).take(100)]
+        self.assertEqual(sorted(order[:50]), list(range(50)))
+        self.assertEqual(sorted(order[50:]), list(range(50)))
+        self.assertNotEqual(order[:50], order[50:])
+        self.assertEqual([int(i) for _, i in raw_stream(source, 7, 63).take(37)], order[63:])
+
+    def test_csv_and_jsonl(self):
+        self.write("a.csv", 'text,label\n"the ""cat"", sat\non two lines",no\nthe dog sat,yes\n')
+        self.write("b.jsonl", "".join(json.dumps({"label": i, "text": "the cat"}) + "\n" for i in (10, 2)))
+        data = text_files(self.request(sequence_length=6), train_file="a.csv")
+        self.assertEqual(data.train.num_examples, 2)
+        self.assertEqual(np.count_nonzero(examples(data.train)[0][0]), 6)
+        self.assertEqual(text_files(self.request(), train_file="b.jsonl", eval_file="b.jsonl").labels, ("2", "10"))
+
+    @parameterized.parameters(
+        ("validation.tsv", "label\ttext\nmaybe\tx\n", r"validation.tsv:2: label 'maybe' is not in"),
+        ("train.tsv", "label\tbody\nno\tx\n", r"train.tsv:1: no column 'text', but label, body"),
+        ("train.tsv", "label\ttext\nno\n", r"train.tsv:2: 1 columns, the header has 2"),
+        ("train.tsv", b"label\ttext\nno\tx\nno\t\xff\n", r"train.tsv:3: not UTF-8"),
+        ("train.tsv", "label\ttext\nno\tx\n", r"1 different labels, Experiment.num_classes = 2"),
+        ("train.tsv", "label\ttext\n", r"train.tsv: no rows"),
+        ("train.tsv", "label\ttext\nno\t\nyes\t\n", r"no words"),
+    )
+    def test_bad_rows(self, name, content, message):
+        self.write(name, content)
+        with self.assertRaisesRegex(UserError, message):
+            text_files(self.request())
+
+    @parameterized.parameters(
+        ({"train_file": "none.tsv"}, {}, "none.tsv: no such file"),
+        ({"train_file": "train.txt"}, {}, "unknown ending '.txt'"),
+        ({"tokens": "letters"}, {}, "tokens = 'letters'"),
+        ({"tokens": "bytes"}, {}, "bytes need 258"),
+        ({}, {"train_examples": 9}, "3 rows, 9 are asked for"),
+        ({}, {"vocabulary_size": None}, "vocabulary_size = None"),
+    )
+    def test_mistakes(self, options, changes, message):
+        with self.assertRaisesRegex(UserError, message):
+            text_files(self.request(**changes), **options)
+
+
+class FakeTextTest(parameterized.TestCase):
+    @parameterized.parameters(2, 10, 100)
+    def test_the_class_is_in_the_order(self, classes):
+        rng = np.random.default_rng(0)
+        first, second = markers(classes)
+        for label in range(classes):
+            words = make_text(label, classes, shortest(classes) + 20, rng).split()
+            marks = [word for word in words if word[0] in "ab"]
+            self.assertLen(set(marks), first + second)
+            self.assertLen(marks, first + second)
+            a = next(int(word[1:]) for word in marks if word[0] == "a")
+            b = next(int(word[1:]) for word in reversed(marks) if word[0] == "b")
+            self.assertEqual(a * second + b, label)
+            self.assertFalse(any(x[0] in "ab" and y[0] in "ab" for x, y in itertools.pairwise(words)))
+
+    def test_counts_of_words_and_pairs_say_nothing(self):
+        rng = np.random.default_rng(1)
+        labels = rng.integers(0, 2, 4_000)
+        texts = [make_text(int(label), 2, 32, rng) for label in labels]
+        model = make_pipeline(
+            CountVectorizer(ngram_range=(1, 2), token_pattern=r"\S+", min_df=2),
+            LogisticRegression(C=0.01, max_iter=300),
+        ).fit(texts[:2_000], labels[:2_000])
+        self.assertLess(abs(model.score(texts[2_000:], labels[2_000:]) - 0.5), 0.03)
+
+    def test_written_once_and_read_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            request = Request(
+                data_dir=folder,
+                num_classes=3,
+                sequence_length=20,
+                vocabulary_size=500,
+                train_examples=30,
+                eval_examples=9,
+            )
+            data = fake_text(request)
+            self.assertEqual((data.train.num_examples, data.evaluation.num_examples), (30, 9))
+            self.assertEqual(data.labels, ("0", "1", "2"))
+            (path,) = tf.io.gfile.glob(os.path.join(folder, "*", "train.tsv"))
+            before = os.stat(path).st_mtime_ns
+            self.assertEqual(examples(fake_text(request).train), examples(data.train))
+            self.assertEqual(os.stat(path).st_mtime_ns, before)
+
+    def test_too_short_for_the_markers(self):
+        with self.assertRaisesRegex(UserError, "sequence_length = 10: fake texts of 10 classes need at least 15"):
+            fake_text(Request(data_dir="nowhere", num_classes=10, sequence_length=10, vocabulary_size=50))
+
+
+if __name__ == "__main__":
+    absltest.main()
