@@ -71,6 +71,24 @@ class ReplicasTest(parameterized.TestCase):
                 np.testing.assert_allclose(run[2], runs[0][2], rtol=1e-4)
                 self.assertLess(run[2][-1], 0.9 * run[2][0])
 
+    @parameterized.parameters(False, True)
+    def test_same_training_of_texts(self, xla):
+        """Dropout is on; the synthetic batch repeats, so that it is learned."""
+        runs = []
+        for replicas, microbatches in ((1, 1), (2, 1), (4, 1), (1, 4), (2, 2)):
+            experiment = tiny.text_experiment(cpu_replicas=replicas, microbatches=microbatches, xla=xla)
+            runs.append(train(experiment, [5] * 4))
+        for run in runs:
+            self.assertLess(distance(run, runs[0]), 1e-4)
+            np.testing.assert_allclose(run[2], runs[0][2], rtol=1e-4)
+            self.assertLess(run[2][-1], run[2][0])
+
+    def test_loops_of_texts(self):
+        experiment = tiny.text_experiment(train_steps=7)
+        single, loops = train(experiment, [1] * 7), train(experiment, [3, 3, 1])
+        for a, b in zip(single[1], loops[1], strict=True):
+            np.testing.assert_array_equal(a, b)
+
     def test_loops_of_three_equal_single_steps(self):
         experiment = tiny.experiment(train_steps=7)
         single, loops = train(experiment, [1] * 7), train(experiment, [3, 3, 1])

@@ -8,8 +8,10 @@ import tensorflow as tf
 
 from zoo.experiment import Experiment
 from zoo.input_pipelines.pipeline import Data, Source
+from zoo.input_pipelines.synthetic import synthetic
 from zoo.models import resnet
 from zoo.models.batch_norm import BatchNorm
+from zoo.models.bilstm import bilstm
 from zoo.models.dropout import Dropout
 from zoo.optimizers import sgd, step_decay
 
@@ -55,6 +57,18 @@ def two_headed_model(input_size, num_classes):
     x = keras.layers.Conv2D(8, 3, strides=2, activation="tanh")(x)
     x = Dropout(0.3, seed=5, name="dropout")(keras.layers.Flatten()(x))
     return keras.Model(images, [keras.layers.Dense(num_classes)(x), auxiliary])
+
+
+def text_experiment(**changes):
+    """A run of the text classifier, with dropout, on fake texts or on synthetic ones."""
+    options = {
+        "model": functools.partial(bilstm, units=8, embedding_units=8, dropout_rate=0.3),
+        "data": synthetic,
+        "input_size": None,
+        "sequence_length": 12,
+        "vocabulary_size": 40,
+    }
+    return experiment(**options | changes)
 
 
 def arrays(examples, seed=0, size=SIZE, classes=CLASSES):

@@ -1,6 +1,7 @@
 """Whole runs: ended, continued, diverged, and killed with SIGKILL at awkward moments."""
 
 import contextlib
+import dataclasses
 import functools
 import io
 import json
@@ -22,7 +23,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests import tiny
 from zoo import devices
 from zoo.guards import INTERRUPTED, Diverged, UserError
-from zoo.optimizers import rmsprop, step_decay
+from zoo.input_pipelines.text import fake_text
+from zoo.optimizers import adam, rmsprop, step_decay
 from zoo.train_and_evaluate import dry_run, train_and_evaluate
 
 STEPS = 40
@@ -53,7 +55,7 @@ def rows(workdir):
         return [json.loads(line) for line in file if line.endswith("\n")]
 
 
-class RunTest(absltest.TestCase):
+class RunTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -132,12 +134,15 @@ class RunTest(absltest.TestCase):
         )
         self.assertEqual(again, first)
 
-    def test_averages_dropout_and_slots_resume(self):
+    @parameterized.named_parameters(
+        ("images", tiny.experiment(model=tiny.two_headed_model, average_decay=0.9, optimizer=rmsprop)),
+        ("texts", tiny.text_experiment(data=fake_text, sequence_length=20, optimizer=adam)),
+    )
+    def test_averages_dropout_and_slots_resume(self, experiment):
         """Set back to an earlier checkpoint, as a kill would leave it, a run ends with the same files."""
-        experiment = tiny.experiment(
-            model=tiny.two_headed_model, average_decay=0.9, optimizer=rmsprop, keep_checkpoints=5, cpu_replicas=2
-        )
-        first = train_and_evaluate(experiment, workdir=self.workdir)
+        experiment = dataclasses.replace(experiment, keep_checkpoints=5, cpu_replicas=2)
+        train = functools.partial(train_and_evaluate, workdir=self.workdir, data_dir=self.workdir + "-data")
+        first = train(experiment)
         before, weights = rows(self.workdir), keras.models.load_model(first.keras_file).get_weights()
         folder = os.path.join(self.workdir, "checkpoints")
         for name in os.listdir(folder):
@@ -146,7 +151,7 @@ class RunTest(absltest.TestCase):
         tf.compat.v1.train.update_checkpoint_state(folder, os.path.join(folder, "ckpt-8"))
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            again = train_and_evaluate(experiment, workdir=self.workdir)
+            again = train(experiment)
         self.assertIn("Resumed at step 8 of 20", out.getvalue())
         self.assertEqual(rows(self.workdir), before)
         for a, b in zip(keras.models.load_model(again.keras_file).get_weights(), weights, strict=True):
