@@ -3,7 +3,7 @@
 Each text has every marker once, at random places among ordinary words, never two markers side by side. The class is a pair:
 which of the first kind of marker (`a0`, `a1`, …) comes first, and which of the second kind (`b0`, …) comes last. So every
 text has the same markers, and counts of words and of pairs of neighbours say nothing
-(`benchmarks/fake_text_leaks.py`). Ordinary words follow Zipf's law, and lengths vary.
+(a test holds them to that). Ordinary words follow Zipf's law, and lengths vary.
 """
 
 import csv
