@@ -95,14 +95,8 @@ def cosine_decay(
     See `step_decay` for the other arguments.
 
     Args:
-      global_batch_size: examples per step.
-      total_steps: steps of the run, which `recipe_epochs` are laid over.
-      base_learning_rate: learning rate at `base_batch_size`.
-      base_batch_size: see `base_learning_rate`.
       batch_exponent: the rate goes with this power of the batch: 1 for gradient descent with momentum, 0.5 for Adam (Malladi et
         al., 2022, arXiv:2205.10287).
-      warmup_epochs: the rate rises from 0 over these.
-      recipe_epochs: length of the whole recipe.
     """
     peak = base_learning_rate * (global_batch_size / base_batch_size) ** batch_exponent
 
@@ -131,14 +125,9 @@ def exponential_decay(
     See `step_decay` for the other arguments.
 
     Args:
-      global_batch_size: examples per step.
-      total_steps: steps of the run, which `recipe_epochs` are laid over.
-      base_learning_rate: learning rate at `base_batch_size`.
-      base_batch_size: see `base_learning_rate`.
       decay: factor of each drop.
       decay_epochs: epochs between drops.
       floor: the least rate, as a share of the first.
-      recipe_epochs: length of the whole recipe.
     """
     peak = base_learning_rate * global_batch_size / base_batch_size
 
