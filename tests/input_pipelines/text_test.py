@@ -117,6 +117,16 @@ class FakeTextTest(parameterized.TestCase):
             self.assertEqual(examples(fake_text(request).train), examples(data.train))
             self.assertEqual(os.stat(path).st_mtime_ns, before)
 
+    def test_a_dry_run_writes_nothing(self):
+        """Not even where an interrupted run has left a part."""
+        with tempfile.TemporaryDirectory() as folder:
+            sizes = {"num_classes": 3, "sequence_length": 20, "vocabulary_size": 500}
+            request = Request(data_dir=folder, train_examples=30, eval_examples=9, write=False, **sizes)
+            os.makedirs(os.path.join(folder, "fake_text-3-classes-20-words-30-9"))
+            data = fake_text(request)
+            self.assertIn("to be written to", data.train.description)
+            self.assertEqual(tf.io.gfile.glob(os.path.join(folder, "*", "*")), [])
+
     def test_too_short_for_the_markers(self):
         with self.assertRaisesRegex(UserError, "sequence_length = 10: fake texts of 10 classes need at least 15"):
             fake_text(Request(data_dir="nowhere", num_classes=10, sequence_length=10, vocabulary_size=50))

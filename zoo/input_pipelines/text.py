@@ -11,10 +11,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from zoo.data.fake_text import write_fake_text
+from zoo.data.fake_text import MANIFEST, write_fake_text
 from zoo.data.tables import Row, read_rows
 from zoo.guards import UserError, check, check_memory
 from zoo.input_pipelines.pipeline import Data, Request, Source
+from zoo.input_pipelines.synthetic import synthetic_tokens
 from zoo.input_pipelines.tfrecords import check_labels, in_range, open_tfds, shard_source
 
 BYTES = 258  # ids of texts as bytes: padding, unknown (never used) and 256 values
@@ -91,9 +92,7 @@ def fake_text(request: Request, *, default_train_examples: int = 51_200, default
     longest = request.need("sequence_length")
     name = f"fake_text-{request.num_classes}-classes-{longest}-words-{train}-{evaluation}"
     directory = os.path.join(request.data_dir, name)
-    if not request.write and not tf.io.gfile.exists(directory):
-        from zoo.input_pipelines.synthetic import synthetic_tokens
-
+    if not request.write and not tf.io.gfile.exists(os.path.join(directory, MANIFEST)):
         return synthetic_tokens(request, train, evaluation, f"fake texts, to be written to {directory} on first use")
     write_fake_text(
         directory, train_texts=train, validation_texts=evaluation, classes=request.num_classes, longest=longest
