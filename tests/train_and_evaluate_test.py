@@ -183,6 +183,7 @@ class KillTest(parameterized.TestCase):
             stderr=subprocess.STDOUT,
             text=True,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # as a shell starts background jobs
         )
         lines = []
         reader = threading.Thread(target=lambda: lines.extend(iter(process.stdout.readline, "")))

@@ -56,9 +56,14 @@ def _command() -> list[str]:
     return [*program, *sys.argv[1:]]
 
 
+def _interrupt(*_) -> None:
+    # Not by way of SIGINT, which a shell makes background jobs ignore.
+    raise KeyboardInterrupt
+
+
 def run() -> None:
     """Entry point of the console script `zoo-train`. The exit codes are listed in docs/running.md."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         app.run(main, flags_parser=_parse_flags)
     except UserError as error:
