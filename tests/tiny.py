@@ -83,8 +83,8 @@ def arrays(examples, seed=0, size=SIZE, classes=CLASSES):
     return images.astype("uint8"), labels
 
 
-def source(examples, seed=0, augment=True, size=SIZE):
-    images, labels = arrays(examples, seed, size)
+def source(examples, seed=0, augment=True, size=SIZE, classes=CLASSES):
+    images, labels = arrays(examples, seed, size, classes)
 
     def epoch(seed, number):
         return tf.data.Dataset.range(examples).shuffle(
@@ -107,7 +107,8 @@ def source(examples, seed=0, augment=True, size=SIZE):
 
 def data(request, augment=True):
     counts = (request.train_examples, request.eval_examples)
-    return Data(*(source(count, seed, augment, request.input_size) for seed, count in enumerate(counts)))
+    shape = (request.input_size, request.num_classes)
+    return Data(*(source(count, seed, augment, *shape) for seed, count in enumerate(counts)))
 
 
 def experiment(**changes):

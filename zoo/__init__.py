@@ -21,3 +21,17 @@ def train(gin_files: Sequence[str], bindings: Sequence[str] = (), workdir: str |
     return launch(
         [gin_files] if isinstance(gin_files, str) else gin_files, bindings, workdir=workdir, data_dir=data_dir
     )
+
+
+def list_models() -> list[str]:
+    """Names of the networks, for `create_model`."""
+    from zoo import models
+
+    return models.list_models()
+
+
+def create_model(name: str, **options):
+    """A network of Keras's own layers, to `compile` and `fit`; see `zoo.models.create_model`."""
+    from zoo import models
+
+    return models.create_model(name, **options)

@@ -34,6 +34,8 @@ class Experiment:
       sequence_length: tokens of a text: longer ones are cut, shorter ones padded.
       vocabulary_size: number of token ids of texts, padding and unknown words included.
       num_classes: number of logits.
+      init_from: weights that a new run starts from: a workdir or a checkpoint of another run, a `.keras` file, or
+        'keras.applications'; layers of other shapes, such as the logits of other classes, are drawn anew. See `zoo.init_from`.
       global_batch_size: examples per step over all replicas; either this or `per_replica_batch_size`.
       per_replica_batch_size: examples per step and replica.
       microbatches: parts that each replica takes its batch in, to save memory; the result is that of as many replicas.
@@ -70,6 +72,7 @@ class Experiment:
     optimizer: Callable[[], keras.optimizers.Optimizer] = gin.REQUIRED
     learning_rate: Callable[..., Schedule] = gin.REQUIRED
     num_classes: int = gin.REQUIRED
+    init_from: str | None = None
     input_size: int | None = None
     sequence_length: int | None = None
     vocabulary_size: int | None = None

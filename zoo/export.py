@@ -1,43 +1,35 @@
-"""Writes a trained network as a `.keras` file that plain Keras loads, in safe mode, without zoo."""
+"""Writes what a run has learned for others: python -m zoo.export --workdir=runs/mine --out=saved_model"""
 
+import argparse
 import os
 
-import keras
-import tensorflow as tf
-
-from zoo.input_pipelines.pipeline import Data
+from zoo import command_line
+from zoo.guards import check
 
 
-def to_stock_layers(model: keras.Model) -> keras.Model:
-    """The same network, weights included, of Keras's own layers: each layer of zoo is replaced by its `stock()`.
+def main(args: argparse.Namespace) -> None:
+    check(bool(args.out), "--out is empty: name a new folder, or a file that ends in .keras.")
+    check(not os.path.exists(args.out), f"--out={args.out}: is there already. Choose another, or remove it.")
+    from zoo.predictor import load_predictor
+    from zoo.saving import export_keras
 
-    Of a network with auxiliary heads, the first output alone remains.
-    """
-    model = keras.Model(model.input, tf.nest.flatten(model.output)[0], name=model.name)
-
-    def clone(layer: keras.layers.Layer) -> keras.layers.Layer:
-        return layer.stock() if hasattr(layer, "stock") else layer.__class__.from_config(layer.get_config())
-
-    stock = keras.models.clone_model(model, clone_function=clone)
-    stock.set_weights([v.numpy() for v in model.weights])
-    return stock
-
-
-def export_keras(model: keras.Model, path: str) -> None:
-    """Writes `model` to `path`, a `.keras` file: uint8 images in, float32 logits out. An old file stays until it is whole."""
-    part = path.removesuffix(".keras") + ".part.keras"
-    to_stock_layers(model).save(part)
-    tf.io.gfile.rename(part, path, overwrite=True)
+    predictor = load_predictor(args.workdir, args.checkpoint)
+    if args.out.endswith(".keras"):
+        export_keras(predictor.model, args.out)
+    else:
+        predictor.save(args.out)
+    print(f"{args.out}: {predictor.model.name} at {predictor.checkpoint}.")
 
 
-def write_names(workdir: str, data: Data) -> None:
-    """Writes the names of classes and the vocabulary of the data into a workdir, a line each, where there are any."""
-    for name, words in (("labels.txt", data.labels), ("vocabulary.txt", data.vocabulary)):
-        if words is not None:
-            with tf.io.gfile.GFile(os.path.join(workdir, name), "w") as file:
-                file.write("".join(f"{word}\n" for word in words))
+def parser() -> argparse.ArgumentParser:
+    top = command_line.run_parser(
+        "zoo.export",
+        "Writes the network of a run as a SavedModel (from JPEG or PNG bytes, or texts, to probabilities) or, if --out ends in "
+        ".keras, as a Keras file (from uint8 images or token ids to logits).",
+    )
+    top.add_argument("--out", required=True, help="a folder that is not there yet, or FILE.keras")
+    return top
 
 
-def export_path(workdir: str) -> str:
-    """Where a run leaves its network."""
-    return os.path.join(workdir, "model.keras")
+if __name__ == "__main__":
+    command_line.run(parser(), main)

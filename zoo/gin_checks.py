@@ -12,7 +12,7 @@ import re
 import tokenize
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import gin
@@ -113,8 +113,12 @@ def overrides(bindings: Sequence[Binding]) -> list[str]:
     return lines
 
 
-def check_bindings(bindings: Sequence[Binding]) -> None:
+def check_bindings(bindings: Sequence[Binding], written: Collection[str] = ()) -> None:
     """Checks names, types, reachability and completeness.
+
+    Args:
+      bindings: in the order in which they take effect.
+      written: files that a run wrote itself; they may hold what nothing uses any more.
 
     Raises:
       UserError: on the first mistake, with where it stands, the value, the rule and the nearest valid name.
@@ -133,7 +137,7 @@ def check_bindings(bindings: Sequence[Binding]) -> None:
                 _configurable(item.name, f"{binding.where}: @{item.name}")
         if binding.parameter:
             _check_type(binding, _resolve(binding.value, macros))
-    _check_reachable(bindings)
+    _check_reachable(bindings, written)
     _check_required(bindings)
 
 
@@ -350,7 +354,7 @@ def _uses(configurables: set[tuple[str, str]], binding: Binding) -> bool:
     return any(scope[: len(own)] == own for scope in scopes)
 
 
-def _check_reachable(bindings: Sequence[Binding]) -> None:
+def _check_reachable(bindings: Sequence[Binding], written: Collection[str]) -> None:
     """Each binding must be used by the final configuration, or by the one that its own file makes with those before.
 
     The second holds for a recipe's model that a later file replaces: that is an override, not a mistake.
@@ -360,7 +364,7 @@ def _check_reachable(bindings: Sequence[Binding]) -> None:
         origin: _reached([b for b in bindings if origins.index(b.origin) <= i]) for i, origin in enumerate(origins)
     }
     final = _reached(bindings)
-    for binding in bindings:
+    for binding in (b for b in bindings if b.origin not in written):
         for configurables, macros in (reached[binding.origin], final):
             if binding.configurable in macros if not binding.parameter else _uses(configurables, binding):
                 break

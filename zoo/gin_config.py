@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import gin
 
 from zoo import gin_checks
-from zoo.guards import UserError
+from zoo.guards import UserError, check
 
 # Where a file is looked for, in this order: as given, from the root of a checkout, and inside an installed package.
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -54,10 +54,15 @@ def devices_asked(gin_files: Sequence[str], bindings: Sequence[str]) -> dict:
     return asked
 
 
-def parse(gin_files: Sequence[str], bindings: Sequence[str] = ()) -> list[str]:
+def parse(gin_files: Sequence[str], bindings: Sequence[str] = (), written: bool = False) -> list[str]:
     """Reads files, then bindings, into Gin's configuration; what comes later wins.
 
     Everything is checked first, strictly; see `zoo.gin_checks`.
+
+    Args:
+      gin_files: see `find_file`.
+      bindings: one per string.
+      written: whether the files are of a workdir, and so may hold what nothing uses any more.
 
     Returns:
       Lines for a person: the files and bindings received, and what overrides what.
@@ -72,14 +77,12 @@ def parse(gin_files: Sequence[str], bindings: Sequence[str] = ()) -> list[str]:
     import zoo.input_pipelines.synthetic
     import zoo.input_pipelines.text
     import zoo.input_pipelines.tfrecords
-    import zoo.models.bilstm
-    import zoo.models.inception_v3
-    import zoo.models.resnet
+    import zoo.models
     import zoo.optimizers  # noqa: F401
 
     for module in statements.imports:
         importlib.import_module(module)
-    gin_checks.check_bindings(statements.bindings)
+    gin_checks.check_bindings(statements.bindings, paths if written else ())
     gin.clear_config()
     for path in SEARCH_PATHS[1:]:
         gin.add_config_file_search_path(path)
@@ -96,6 +99,29 @@ def parse(gin_files: Sequence[str], bindings: Sequence[str] = ()) -> list[str]:
         *(f"Gin flag:   {binding}" for binding in bindings),
         *(f"Overridden: {line}" for line in gin_checks.overrides(statements.bindings)),
     ]
+
+
+def parse_workdir(workdir: str, bindings: Sequence[str] = ()) -> list[str]:
+    """Reads the configuration that a run left in its workdir, then bindings; returns lines for a person.
+
+    Raises:
+      UserError: if there is no run, or a binding is wrong.
+    """
+    return parse([config_path(workdir)], bindings, written=True)
+
+
+def config_path(workdir: str) -> str:
+    """The configuration of the run in a workdir, as it was parsed.
+
+    Raises:
+      UserError: if there is none.
+    """
+    path = os.path.join(workdir, "config.gin")
+    check(
+        os.path.isfile(path),
+        f"--workdir={workdir}: no run in it ({path} is missing). Name the --workdir of a training.",
+    )
+    return path
 
 
 def write(workdir: str) -> None:

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from zoo import gin_config, guards
-from zoo.checkpoints import Checkpoints
+from zoo.checkpoints import Checkpoints, has_checkpoint
 from zoo.experiment import Experiment, Program, build
-from zoo.export import export_keras, export_path, write_names
+from zoo.init_from import load_weights
 from zoo.input_pipelines import pipeline
 from zoo.input_pipelines.pipeline import Data, Source
 from zoo.loop import make_eval_loop, make_train_loop
 from zoo.plan import Plan, checkpoint_bytes, describe, record
 from zoo.progress import Bar, Metrics
+from zoo.saving import export_keras, export_path, write_names
 from zoo.strategy import create_strategy
 
 
@@ -47,6 +48,8 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
     program = build(experiment, choice.strategy, total_steps=plan.total_steps)
     pipeline.check_inputs(data.train, program.state.model)
     guards.check_disk(workdir, (experiment.keep_checkpoints + 1) * checkpoint_bytes(program), "checkpoints")
+    if not has_checkpoint(workdir):
+        _initialize(experiment, choice.strategy, data, program)
     guards.check_workdir(workdir, record(experiment, plan, data))
     gin_config.write(workdir)
     write_names(workdir, data)
@@ -76,6 +79,16 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
     )
     print(summarize(experiment, result))
     return result
+
+
+def _initialize(experiment: Experiment, strategy: tf.distribute.Strategy, data: Data, program: Program) -> None:
+    """Gives a new run the weights that it asks for, and says which."""
+    if experiment.init_from is None:
+        return
+    networks = [program.state.model, program.state.averaged]
+    with strategy.scope():
+        loaded = load_weights(networks, experiment.init_from, experiment=experiment, vocabulary=data.vocabulary)
+    print(f"Init from:  {loaded}")
 
 
 def _train(
@@ -176,6 +189,7 @@ def dry_run(experiment: Experiment, data_dir: str) -> None:
     guards.check_plan(plan, data.train.num_examples)
     program = build(experiment, choice.strategy, total_steps=plan.total_steps)
     pipeline.check_inputs(data.train, program.state.model)
+    _initialize(experiment, choice.strategy, data, program)
     print(describe(experiment, choice, data, plan, program), flush=True)
     if missing:
         print(f"Dry run:    the plan alone. {missing} Nothing was written.")

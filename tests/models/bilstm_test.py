@@ -4,9 +4,9 @@ import keras
 import numpy as np
 from absl.testing import absltest
 
-from zoo.export import to_stock_layers
 from zoo.guards import UserError
 from zoo.models.bilstm import bilstm
+from zoo.saving import to_stock_layers
 
 
 def small(sequence_length):

@@ -4,15 +4,23 @@ import keras
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from zoo.export import to_stock_layers
 from zoo.guards import UserError
 from zoo.models.inception_v3 import inception_v3
+from zoo.saving import to_stock_layers
 
 
 def by_number(model, kind):
     """Layers of a class, in the order in which they were made: 'conv2d_7' or 'conv_7'."""
     layers = [layer for layer in model.layers if type(layer).__name__ in kind and "aux" not in layer.name]
     return sorted(layers, key=lambda layer: int("0" + layer.name.rpartition("_")[2]) if layer.name[-1].isdigit() else 0)
+
+
+def random_like(rng, variable):
+    if variable.name == "kernel":
+        return rng.normal(0, np.sqrt(2 / np.prod(variable.shape[:-1])), variable.shape)
+    if variable.name == "moving_variance":
+        return rng.uniform(0.5, 1.5, variable.shape)
+    return rng.normal(0, 0.3, variable.shape)
 
 
 class InceptionTest(parameterized.TestCase):
@@ -31,7 +39,7 @@ class InceptionTest(parameterized.TestCase):
         ]
         self.assertLen(pairs, 94 + 94 + 1)
         for theirs, ours in pairs:
-            weights = [self.random_like(rng, v) for v in theirs.weights]
+            weights = [random_like(rng, v) for v in theirs.weights]
             theirs.set_weights(weights)
             ours.set_weights(weights)
         pixels = rng.integers(0, 256, (4, size, size, 3)).astype("uint8")
@@ -39,13 +47,6 @@ class InceptionTest(parameterized.TestCase):
         logits, _ = model.predict(pixels, verbose=0)
         self.assertGreater(expected.std(), 0.01)
         self.assertLess(np.abs(logits - expected).max() / np.abs(expected).max(), 1e-4)
-
-    def random_like(self, rng, variable):
-        if variable.name == "kernel":
-            return rng.normal(0, np.sqrt(2 / np.prod(variable.shape[:-1])), variable.shape)
-        if variable.name == "moving_variance":
-            return rng.uniform(0.5, 1.5, variable.shape)
-        return rng.normal(0, 0.3, variable.shape)
 
     @parameterized.parameters(75, 96, 139, 299, 330)
     def test_any_size_from_75(self, size):

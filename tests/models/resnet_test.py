@@ -22,6 +22,16 @@ def trainable_parameters(model):
     return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
 
 
+def random_like(rng, variable):
+    """Of a size that keeps activations of order one through fifty layers."""
+    if variable.name == "kernel":
+        fan_in = np.prod(variable.shape[:-1])
+        return rng.normal(0, np.sqrt(2 / fan_in), variable.shape)
+    if variable.name in ("gamma", "moving_variance"):
+        return rng.uniform(0.5, 1.5, variable.shape)
+    return rng.normal(0, 0.3, variable.shape)
+
+
 class ResNetTest(parameterized.TestCase):
     @parameterized.parameters("resnet18", "resnet34", "resnet50", "resnet101", "resnet152")
     def test_parameters_of_torchvision(self, name):
@@ -81,7 +91,7 @@ class KerasApplicationsTest(absltest.TestCase):
         )
         rng = np.random.default_rng(0)
         for layer in oracle.layers:
-            layer.set_weights([self.random_like(rng, v) for v in layer.weights])
+            layer.set_weights([random_like(rng, v) for v in layer.weights])
         model = resnet.resnet50(96, 11, variant="v1", norm_epsilon=1.001e-5)
         for layer in model.layers:
             if layer.weights and layer.name != "logits":
@@ -93,15 +103,6 @@ class KerasApplicationsTest(absltest.TestCase):
         logits = model.predict(pixels, verbose=0)
         self.assertGreater(expected.std(), 0.01)
         self.assertLess(np.abs(logits - expected).max() / np.abs(expected).max(), 1e-4)
-
-    def random_like(self, rng, variable):
-        """Of a size that keeps activations of order one through fifty layers."""
-        if variable.name == "kernel":
-            fan_in = np.prod(variable.shape[:-1])
-            return rng.normal(0, np.sqrt(2 / fan_in), variable.shape)
-        if variable.name in ("gamma", "moving_variance"):
-            return rng.uniform(0.5, 1.5, variable.shape)
-        return rng.normal(0, 0.3, variable.shape)
 
     def weights_of(self, oracle, name):
         """The oracle's weights for our layer: 'stage2_block1_0_conv' is its 'conv3_block1_0_conv'."""

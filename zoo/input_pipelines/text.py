@@ -176,12 +176,16 @@ def make_tokenizer(
     vocabulary = tuple(counting.get_vocabulary())
     if len(vocabulary) <= 2:
         raise UserError("The training texts have no words. Name the right text column, or bind tokens = 'bytes'.")
-    return words_tokenizer(vocabulary, length), vocabulary
+    return words_tokenizer(words_layer(vocabulary), length), vocabulary
 
 
-def words_tokenizer(vocabulary: tuple[str, ...], length: int) -> Tokenizer:
+def words_layer(vocabulary: tuple[str, ...]) -> keras.layers.TextVectorization:
     """Words by their place in `vocabulary`, whose first two entries stand for padding and unknown words."""
-    layer = keras.layers.TextVectorization(vocabulary=list(vocabulary[2:]))
+    return keras.layers.TextVectorization(vocabulary=list(vocabulary[2:]))
+
+
+def words_tokenizer(layer: keras.layers.TextVectorization, length: int) -> Tokenizer:
+    """Words as `words_layer` numbers them."""
     return lambda text: _padded(tf.cast(layer(text), tf.int32), length)
 
 

@@ -43,20 +43,19 @@ class BidirectionalLSTM(keras.layers.Layer):
         }
         # States, cells and gates of both directions, kept for the backward pass: for the estimate of memory.
         self.kept_elements = 12 * self.units * input_shape[1]
-        self.directions = [
-            {
-                name: self.add_weight(name=f"{direction}_{name}", shape=shape, initializer=initializer)
-                for name, (shape, initializer) in shapes.items()
-            }
-            for direction in ("forward", "backward")
-        ]
+        for direction in ("forward", "backward"):
+            for part, (shape, initializer) in shapes.items():
+                name = f"{direction}_{part}"
+                # Attributes of their own: a checkpoint does not see weights in a list.
+                setattr(self, name, self.add_weight(name=name, shape=shape, initializer=initializer))
 
     def call(self, inputs, mask=None, training=False):
         if mask is None:
             mask = tf.ones(tf.shape(inputs)[:2], tf.bool)
         inputs = tf.transpose(inputs, [1, 0, 2])  # time first, as the loop takes it
         mask = tf.transpose(mask)
-        weights = [[tf.convert_to_tensor(v) for v in direction.values()] for direction in self.directions]
+        weights = [tf.convert_to_tensor(v) for v in self.weights]
+        weights = [weights[:3], weights[3:]]
 
         def loop():
             return tf.concat(

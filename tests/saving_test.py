@@ -10,7 +10,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests import tiny
-from zoo.export import export_keras, to_stock_layers
+from zoo.saving import export_keras, to_stock_layers
 
 
 class ExportTest(absltest.TestCase):

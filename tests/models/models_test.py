@@ -1,0 +1,67 @@
+"""What all networks of the list have in common."""
+
+import os
+import tempfile
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import zoo
+from zoo.checkpoints import restore_network
+from zoo.guards import UserError
+from zoo.models import MODELS
+
+SMALL = {
+    "inception_v3": {"input_size": 75},
+    "bilstm": {"units": 4, "embedding_units": 4, "sequence_length": 5, "vocabulary_size": 9},
+}
+OPTIONS = {name: {"num_classes": 3} | SMALL.get(name, {"input_size": 32}) for name in zoo.list_models()}
+
+
+class ModelsTest(parameterized.TestCase):
+    @parameterized.parameters("resnet18", "inception_v3", "bilstm")
+    def test_a_checkpoint_of_the_network_alone_holds_all_its_weights(self, name):
+        function = next(function for function in MODELS if function.__name__ == name)
+        model, other = (function(**OPTIONS[name]) for _ in range(2))
+        rng = np.random.default_rng(0)
+        for variable in model.weights:
+            variable.assign(rng.uniform(1, 2, variable.shape))
+        with tempfile.TemporaryDirectory() as folder:
+            path = tf.train.Checkpoint(averaged=model).write(os.path.join(folder, "ckpt-1"))
+            restore_network(other, path)
+        for expected, found in zip(model.weights, other.weights, strict=True):
+            np.testing.assert_array_equal(found, expected, err_msg=found.path)
+
+    @parameterized.parameters(zoo.list_models())
+    def test_created_models_are_of_stock_layers(self, name):
+        model = zoo.create_model(name, **OPTIONS[name])
+        self.assertEqual(model.output.shape, (None, 3))
+        for layer in model.layers:
+            self.assertTrue(type(layer).__module__.startswith("keras."), type(layer))
+
+    @parameterized.parameters("resnet18", "bilstm")
+    def test_compile_and_fit_save_and_load(self, name):
+        keras.utils.set_random_seed(1)
+        model = zoo.create_model(name, **OPTIONS[name])
+        rng = np.random.default_rng(0)
+        inputs = rng.integers(1, 9, (32, *model.input.shape[1:])).astype(model.input.dtype)
+        model.compile(keras.optimizers.Adam(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        history = model.fit(inputs, rng.integers(0, 3, 32), batch_size=16, epochs=15, verbose=0)
+        self.assertLess(history.history["loss"][-1], history.history["loss"][0] - 0.1)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.keras")
+            model.save(path)
+            loaded = keras.models.load_model(path)
+        np.testing.assert_array_equal(loaded.predict(inputs, verbose=0), model.predict(inputs, verbose=0))
+
+    def test_unknown_name(self):
+        with self.assertRaisesRegex(
+            UserError, "'resnet51': no such model; did you mean resnet50.* There are resnet18, "
+        ):
+            zoo.create_model("resnet51")
+
+
+if __name__ == "__main__":
+    absltest.main()
