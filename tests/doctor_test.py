@@ -6,6 +6,7 @@ import json
 import sys
 from unittest import mock
 
+import tensorflow as tf
 from absl.testing import absltest
 
 from zoo import doctor
@@ -24,8 +25,21 @@ class DoctorTest(absltest.TestCase):
         self.assertEqual((ended.exception.code, lines[-2]), (0, "VERDICT: all is well"), out.getvalue())
         report = json.loads(lines[-1])
         self.assertGreater(report["matrix products"]["flops_per_second"]["float32"], 1e9)
-        self.assertEqual(set(report["training steps"]["losses"]), {"resnet50", "inception_v3"})
+        self.assertEqual(set(report["training steps"]["losses"]), {"resnet50", "inception_v3", "bilstm"})
         self.assertIn("tensorflow", "".join(report["versions"]))
+
+    def test_recurrent_kernels(self):
+        """There is no cuDNN here: a stand-in that computes the same, and one that reads a row too far."""
+        from zoo.models import lstm
+
+        def stand_in(inputs, weights, lengths):
+            mask = tf.transpose(tf.sequence_mask(lengths, inputs.shape[0]))
+            parts = [lstm.lstm(inputs, *w, mask, backwards=i == 1, keep=True) for i, w in enumerate(weights)]
+            return tf.concat(parts, -1)
+
+        for shift, expected in ((0, "^$"), (1, "LSTM, outputs: cuDNN differs from the loop by")):
+            with mock.patch.object(lstm, "cudnn_lstm", lambda x, w, n, shift=shift: stand_in(x, w, n + shift)):
+                self.assertRegex(doctor.compare_recurrent_kernels(), expected)
 
     def test_another_loss_is_found(self):
         with open(doctor.__file__.replace("doctor.py", doctor.TRACE)) as file:

@@ -29,6 +29,7 @@ PACKAGES = (*devices.TENSORFLOW_BUILDS, "keras", "tensorflow-datasets", "gin-con
 # alone makes two sound machines differ: on one CPU, by 0.2% after one update, by 3% after three.
 TOLERANCE = {"cpu": 0.01, "gpu": 0.02, "tpu": 0.05}
 TRACED_STEPS = 2
+RECURRENT_TOLERANCE = 0.02  # of the greatest value: GPUs multiply float32 as TF32
 
 
 def versions() -> dict[str, str]:
@@ -59,8 +60,8 @@ def matrix_product_rate(size: int, dtype: str, seconds: float = 2.0) -> float:
     return 2 * size**3 / best
 
 
-def small_run(model: Callable, **changes):
-    """An experiment of seconds on synthetic images."""
+def small_run(model: Callable, base_learning_rate: float = 0.001, **changes):
+    """An experiment of seconds on synthetic images or texts."""
     from zoo.experiment import Experiment
     from zoo.input_pipelines.synthetic import synthetic
     from zoo.optimizers import cosine_decay, sgd
@@ -69,8 +70,10 @@ def small_run(model: Callable, **changes):
         "model": model,
         "data": synthetic,
         "optimizer": sgd,
-        "learning_rate": functools.partial(cosine_decay, base_learning_rate=0.001, warmup_epochs=0),
+        "learning_rate": functools.partial(cosine_decay, base_learning_rate=base_learning_rate, warmup_epochs=0),
         "input_size": 75,
+        "sequence_length": 20,
+        "vocabulary_size": 500,
         "num_classes": 10,
         "global_batch_size": 16,
         "train_examples": 160,
@@ -90,12 +93,12 @@ def traces(choice) -> dict[str, list[float]]:
     from zoo.experiment import build
     from zoo.input_pipelines.pipeline import train_iterator
     from zoo.loop import make_train_loop
-    from zoo.models.inception_v3 import inception_v3
-    from zoo.models.resnet import resnet50
+    from zoo.models import bilstm, inception_v3, resnet50
 
     losses = {}
-    for model in (resnet50, inception_v3):
-        experiment = small_run(model)
+    # Rates at which one update changes the loss by more than rounding does.
+    for model, rate in ((resnet50, 0.001), (inception_v3, 0.001), (bilstm, 10.0)):
+        experiment = small_run(model, rate)
         program = build(experiment, choice.strategy, total_steps=experiment.train_steps)
         source = experiment.create_data("").train
         with choice.strategy.scope():
@@ -112,6 +115,32 @@ def compare_traces(found: dict[str, list[float]], accelerator: str) -> str:
         for step, (a, b) in enumerate(zip(found[name], losses, strict=True), start=1):
             if not abs(a - b) <= TOLERANCE[accelerator] * abs(b):
                 return f"{name}, step {step}: loss {a:.4f}, on our CPU {b:.4f} (tolerance {TOLERANCE[accelerator]:.0%})"
+    return ""
+
+
+def compare_recurrent_kernels() -> str:
+    """Outputs and gradients of the LSTM from cuDNN against those of the loop, on padded texts; says what differs."""
+    import tensorflow as tf
+
+    from zoo.models.lstm import BidirectionalLSTM
+
+    layer = BidirectionalLSTM(64)
+    inputs = tf.random.stateless_normal([16, 12, 32], [0, 1])
+    mask = tf.sequence_mask(tf.range(16) % 13, 12)
+    layer.build(inputs.shape)
+    results = []
+    for layer.cudnn in (False, True):
+        with tf.GradientTape() as tape:
+            outputs = layer(inputs, mask=mask, training=True)
+            loss = tf.reduce_sum(outputs * tf.random.stateless_normal(outputs.shape, [2, 3]))
+        results.append([outputs, *tape.gradient(loss, [v.value for v in layer.trainable_variables])])
+    names = ("outputs", *(v.name for v in layer.trainable_variables))
+    for name, loop, cudnn in zip(names, *results, strict=True):
+        difference = float(tf.reduce_max(tf.abs(loop - cudnn)) / tf.reduce_max(tf.abs(loop)))
+        if not difference <= RECURRENT_TOLERANCE:
+            return (
+                f"LSTM, {name}: cuDNN differs from the loop by {difference:.2%} (tolerance {RECURRENT_TOLERANCE:.0%})"
+            )
     return ""
 
 
@@ -183,6 +212,12 @@ def main() -> None:
         report["training steps"] = {"losses": found}
         return compare_traces(found, chosen[0].accelerator)
 
+    def recurrent():
+        if chosen[0].accelerator == "gpu":
+            return compare_recurrent_kernels()
+        print("       no GPU, so no cuDNN to compare")
+        return ""
+
     def resuming():
         quiet = io.StringIO()
         with (
@@ -198,6 +233,7 @@ def main() -> None:
     if chosen:
         step("matrix products", products)
         step("training steps", training)
+        step("recurrent kernels", recurrent)
         step("write and resume", resuming)
     print(f"VERDICT: {'FAILED: ' + ', '.join(failed) if failed else 'all is well'}")
     print(json.dumps(report))

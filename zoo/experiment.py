@@ -123,9 +123,7 @@ class Experiment:
             Request(
                 data_dir=data_dir,
                 num_classes=self.num_classes,
-                input_size=self.input_size,
-                sequence_length=self.sequence_length,
-                vocabulary_size=self.vocabulary_size,
+                **self.sizes(),
                 train_examples=self.train_examples,
                 eval_examples=self.eval_examples,
                 write=write,

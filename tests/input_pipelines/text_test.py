@@ -91,7 +91,7 @@ class TextFilesTest(parameterized.TestCase):
         ({"tokens": "letters"}, {}, "tokens = 'letters'"),
         ({"tokens": "bytes"}, {}, "bytes need 258"),
         ({}, {"train_examples": 9}, "3 rows, 9 are asked for"),
-        ({}, {"vocabulary_size": None}, "vocabulary_size = None"),
+        ({}, {"vocabulary_size": None}, "These data need vocabulary_size, which the network does not take"),
     )
     def test_mistakes(self, options, changes, message):
         with self.assertRaisesRegex(UserError, message):

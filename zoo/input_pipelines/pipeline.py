@@ -24,7 +24,7 @@ class Request:
     Attributes:
       data_dir: folder or gs:// address where they are.
       num_classes: labels run from 0 to `num_classes` - 1.
-      input_size: height and width of images, in pixels.
+      input_size: height and width of images, in pixels; this and the next two are None where the network takes none.
       sequence_length: tokens of a text, padding included.
       vocabulary_size: number of token ids, padding (0) and unknown words (1) included.
       train_examples: how many there are in an epoch, the first so many; None leaves it to the data.
@@ -47,7 +47,11 @@ class Request:
         Raises:
           UserError: if it is None.
         """
-        check(getattr(self, name) is not None, f"Experiment.{name} = None: the data need it; bind it to a number.")
+        check(
+            getattr(self, name) is not None,
+            f"These data need {name}, which the network does not take. Bind Experiment.model and Experiment.data to ones that go "
+            "together: images, or texts.",
+        )
         return getattr(self, name)
 
     def in_directory(self, data_dir: str) -> "Request":

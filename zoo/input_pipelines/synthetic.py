@@ -14,7 +14,7 @@ def synthetic(
 ) -> Data:
     """Uniform noise with random labels. Training repeats one batch that lies on the device, without any host work.
 
-    Images of `input_size`; or, where the experiment has a `vocabulary_size`, texts of `sequence_length` tokens, unpadded.
+    Images of `input_size`; or, where the network takes a `vocabulary_size`, texts of `sequence_length` tokens, unpadded.
 
     Args:
       request: of the experiment; its directory is not read.
