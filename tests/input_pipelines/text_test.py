@@ -6,11 +6,12 @@ import tempfile
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_datasets as tfds
 from absl.testing import absltest, parameterized
 
 from zoo.guards import UserError
 from zoo.input_pipelines.pipeline import Request, raw_stream
-from zoo.input_pipelines.text import BYTES, fake_text, text_files
+from zoo.input_pipelines.text import BYTES, fake_text, text_files, tfds_text
 
 TRAIN = "label\ttext\nno\tThe cat, sat.\nyes\tthe dog sat\nno\t\n"
 EVAL = "label\ttext\nyes\tthe bird sat\n"
@@ -18,6 +19,61 @@ EVAL = "label\ttext\nyes\tthe bird sat\n"
 
 def examples(source):
     return [(x.numpy().tolist(), int(y)) for x, y in map(source.decode_eval, source.in_order())]
+
+
+class Opinions(tfds.core.GeneratorBasedBuilder):
+    """A set of this test's own, laid out as imdb_reviews is."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        features = {"text": tfds.features.Text(), "label": tfds.features.ClassLabel(names=["neg", "pos"])}
+        return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(features))
+
+    def _split_generators(self, dl_manager):
+        return {"train": self._generate_examples(20, "good"), "test": self._generate_examples(6, "fresh")}
+
+    def _generate_examples(self, count, word):
+        for i in range(count):
+            yield i, {"text": f"Film {i}: {word}, not bad." if i else "", "label": i % 2}
+
+
+class TfdsTextTest(absltest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        Opinions(data_dir=cls.folder).download_and_prepare()
+
+    def open(self, name="opinions", tokens="words", **changes):
+        options = {"num_classes": 2, "sequence_length": 5, "vocabulary_size": 100}
+        return tfds_text(Request(data_dir=self.folder, **options | changes), name=name, tokens=tokens)
+
+    def test_words(self):
+        data = self.open()
+        self.assertEqual((data.train.num_examples, data.evaluation.num_examples), (20, 6))
+        self.assertEqual(data.labels, ("neg", "pos"))
+        self.assertNotIn("fresh", data.vocabulary)  # of training texts only
+        number = data.vocabulary.index
+        for ids, label in examples(data.train):
+            if any(ids):
+                word = data.vocabulary[ids[1]]
+                self.assertEqual(ids, [number("film"), number(word), number("good"), number("not"), number("bad")])
+                self.assertEqual(label, int(word) % 2)
+        self.assertEqual(sum(not any(ids) for ids, _ in examples(data.train)), 1)
+        self.assertEqual({ids[2] for ids, _ in examples(data.evaluation)}, {0, 1})  # padding of the empty one; unknown
+
+    def test_bytes(self):
+        data = self.open(tokens="bytes", vocabulary_size=BYTES)
+        self.assertIn([b + 2 for b in b"Film "], [ids for ids, _ in examples(data.evaluation)])
+
+    def test_mistakes(self):
+        with self.assertRaisesRegex(UserError, "it has 2 classes.* Bind Experiment.num_classes = 2"):
+            self.open(num_classes=3)
+        with self.assertRaisesRegex(UserError, "imdb_reviews.*not prepared under --data_dir=.*tfds build imdb_reviews"):
+            self.open("imdb_reviews")
 
 
 class TextFilesTest(parameterized.TestCase):
@@ -46,6 +102,14 @@ class TextFilesTest(parameterized.TestCase):
         )
         self.assertEqual(examples(data.evaluation), [([2, 1, 3, 0], 1)])  # a word that training lacks is unknown
         self.assertIn("1 of them empty", data.train.description)
+
+    def test_texts_that_are_cut_are_said(self):
+        data = text_files(self.request(sequence_length=2))
+        self.assertEndsWith(data.train.description, "1 of them empty, 2 of them cut to 2 tokens, the longest of 3")
+        data = text_files(self.request(sequence_length=12, vocabulary_size=BYTES), tokens="bytes")
+        self.assertEndsWith(
+            data.train.description, "train.tsv, 1 of them empty, 1 of them cut to 12 tokens, the longest of 13"
+        )
 
     def test_bytes(self):
         data = text_files(self.request(vocabulary_size=BYTES), tokens="bytes")

@@ -4,6 +4,7 @@ Id 0 is the padding, which stands at the end, and 1 is a word that the vocabular
 """
 
 import os
+import string
 from collections.abc import Callable
 
 import gin
@@ -18,6 +19,7 @@ from zoo.input_pipelines.pipeline import Data, Request, Source
 from zoo.input_pipelines.synthetic import synthetic_tokens
 from zoo.input_pipelines.tfrecords import check_labels, in_range, open_tfds, shard_source
 
+NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 BYTES = 258  # ids of texts as bytes: padding, unknown (never used) and 256 values
 Tokenizer = Callable[[tf.Tensor], tf.Tensor]
 
@@ -70,8 +72,8 @@ def text_files(
     )
     numbers = {name: i for i, name in enumerate(labels)}
     return Data(
-        _rows_source(train, paths[0], numbers, tokenize),
-        _rows_source(evaluation, paths[1], numbers, tokenize),
+        _rows_source(train, paths[0], numbers, tokenize, vocabulary, request.sequence_length),
+        _rows_source(evaluation, paths[1], numbers, tokenize, vocabulary, request.sequence_length),
         labels=labels,
         vocabulary=vocabulary,
     )
@@ -194,6 +196,11 @@ def bytes_tokenizer(length: int) -> Tokenizer:
     return lambda text: _padded(tf.cast(tf.io.decode_raw(text, tf.uint8), tf.int32) + 2, length)
 
 
+def _tokens(text: str, words: bool) -> int:
+    """How many tokens a text has before it is cut; punctuation is no word."""
+    return len(text.translate(NO_PUNCTUATION).split()) if words else len(text.encode())
+
+
 def _padded(ids: tf.Tensor, length: int) -> tf.Tensor:
     ids = ids[:length]
     return tf.ensure_shape(tf.pad(ids, [[0, length - tf.size(ids)]]), [length])
@@ -207,8 +214,17 @@ def _first(rows: list[Row], wanted: int | None, path: str, field: str) -> list[R
     return rows[:wanted]
 
 
-def _rows_source(rows: list[Row], path: str, numbers: dict[str, int], tokenize: Tokenizer) -> Source:
-    count, empty = len(rows), sum(not row.text.strip() for row in rows)
+def _rows_source(
+    rows: list[Row],
+    path: str,
+    numbers: dict[str, int],
+    tokenize: Tokenizer,
+    vocabulary: tuple[str, ...] | None,
+    length: int,
+) -> Source:
+    count = len(rows)
+    lengths = [_tokens(row.text, vocabulary is not None) for row in rows]
+    empty, cut = lengths.count(0), sum(tokens > length for tokens in lengths)
     texts = tf.constant([row.text for row in rows])
     labels = tf.constant(np.array([numbers[row.label] for row in rows], "int32"))
 
@@ -226,7 +242,9 @@ def _rows_source(rows: list[Row], path: str, numbers: dict[str, int], tokenize: 
         return tokenize(tf.gather(texts, index)), tf.gather(labels, index)
 
     return Source(
-        description=f"{count:,} texts of {path}" + (f", {empty:,} of them empty" if empty else ""),
+        description=f"{count:,} texts of {path}"
+        + (f", {empty:,} of them empty" if empty else "")
+        + (f", {cut:,} of them cut to {length} tokens, the longest of {max(lengths):,}" if cut else ""),
         num_examples=count,
         epoch=epoch,
         in_order=in_order,
