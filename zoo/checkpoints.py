@@ -6,7 +6,7 @@ import sys
 
 import tensorflow as tf
 
-from zoo.guards import UserError, check
+from zoo.guards import UserError, check, first_line
 from zoo.step import State
 
 
@@ -43,9 +43,7 @@ class Checkpoints:
             try:
                 self._read(path)
             except (IndexError, tf.errors.OpError) as error:
-                print(
-                    f"Warning:    {path} is damaged ({_first_line(error)}) and left out.", file=sys.stderr, flush=True
-                )
+                print(f"Warning:    {path} is damaged ({first_line(error)}) and left out.", file=sys.stderr, flush=True)
                 continue
             self.latest = path
             return self.step()
@@ -65,7 +63,7 @@ class Checkpoints:
             if status is not None:
                 status.expect_partial()  # else TensorFlow logs a line for every value
             raise UserError(
-                f"{path}: does not fit this experiment ({_first_line(error)}). The workdir holds another experiment; choose "
+                f"{path}: does not fit this experiment ({first_line(error)}). The workdir holds another experiment; choose "
                 "another --workdir."
             ) from error
 
@@ -92,7 +90,3 @@ class Checkpoints:
     def step(self) -> int:
         """Updates made so far."""
         return int(tf.distribute.get_strategy().experimental_local_results(self._state.step)[0])
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -5,7 +5,7 @@ import os
 
 import tensorflow as tf
 
-from zoo.guards import UserError, check
+from zoo.guards import UserError, check, first_line
 
 
 def read_manifest(path: str) -> dict | None:
@@ -20,7 +20,7 @@ def read_manifest(path: str) -> dict | None:
         with tf.io.gfile.GFile(path) as file:
             found = json.loads(file.read())
     except (ValueError, tf.errors.OpError) as error:
-        raise UserError(f"{path}: damaged ({_first_line(error)}). Delete {os.path.dirname(path)}.") from error
+        raise UserError(f"{path}: damaged ({first_line(error)}). Delete {os.path.dirname(path)}.") from error
     check(isinstance(found, dict), f"{path}: damaged (no JSON object). Delete {os.path.dirname(path)}.")
     return found
 
@@ -45,7 +45,3 @@ def write_manifest(path: str, manifest: dict) -> None:
     with tf.io.gfile.GFile(path + ".part", "w") as file:
         file.write(json.dumps(manifest, indent=2) + "\n")
     tf.io.gfile.rename(path + ".part", path, overwrite=True)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
