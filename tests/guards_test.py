@@ -73,6 +73,8 @@ class WorkdirTest(absltest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             workdir = os.path.join(folder, "a", "run")
             guards.check_workdir(workdir, {"Experiment.seed": "0"})
+            self.assertFalse(os.path.exists(workdir))
+            guards.claim_workdir(workdir, {"Experiment.seed": "0"})
             guards.check_workdir(workdir, {"Experiment.seed": "0"})
             with self.assertRaisesRegex(
                 UserError, "holds another run: Experiment.seed is 0 there, 1 here; sgd.momentum is not"
@@ -99,13 +101,17 @@ class ExplainTest(absltest.TestCase):
         text = (
             "Graph execution error:\n\nAt node X\nInvalid JPEG data, size 3\n\t [[{{node X}}]]\n\t [[IteratorGetNext]]"
         )
-        self.assertRegex(self.explain(ValueError(text)), "can't be read: Invalid JPEG data, size 3. Write")
+        self.assertRegex(self.explain(ValueError(text)), "can't be read: Invalid JPEG data, size 3. Point")
 
     def test_out_of_memory(self):
         error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[1]")
         self.assertRegex(self.explain(error), "Out of memory with 96 examples.*Experiment.microbatches = 2, and")
         self.assertRegex(self.explain(error, microbatches=4), "Experiment.microbatches = 6, and")
         self.assertRegex(self.explain(error, microbatches=96), "Lower the input size")
+
+    def test_disk_full(self):
+        error = tf.errors.ResourceExhaustedError(None, None, "/runs/ckpt-8.data; No space left on device")
+        self.assertRegex(self.explain(error), "^The disk is full .*ckpt-8.data.*Make room")
 
     def test_others_are_not_for_users(self):
         self.assertIsNone(guards.explain(ValueError("a bug"), tiny.experiment(), 8))

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import functools
 import io
 import json
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from unittest import mock
 
 import keras
 import numpy as np
@@ -22,10 +24,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tests import tiny
 from zoo import devices
+from zoo import train_and_evaluate as run
 from zoo.guards import INTERRUPTED, Diverged, UserError
 from zoo.input_pipelines.text import fake_text
 from zoo.optimizers import adam, rmsprop, step_decay
-from zoo.train_and_evaluate import dry_run, train_and_evaluate
+from zoo.train_and_evaluate import dry_run, evaluate, train_and_evaluate
 
 STEPS = 40
 GIN = f"""
@@ -112,6 +115,32 @@ class RunTest(parameterized.TestCase):
         self.assertEndsWith(newest, f"ckpt-{step}")
         self.assertTrue(np.isfinite(rows(self.workdir)[-1]["loss"]))
 
+    def test_a_loss_of_evaluation_that_is_not_finite(self):
+        """At the end of the run, too; the row is not written and the checkpoint is not saved."""
+        for bad in (8, 20):
+            workdir = f"{self.workdir}{bad}"
+
+            def evaluate_once(*args, workdir=workdir, bad=bad, **kwargs):
+                result = evaluate(*args, **kwargs)
+                return result | {"loss": float("nan")} if rows(workdir)[-1]["step"] == bad else result
+
+            with (
+                mock.patch.object(run, "evaluate", evaluate_once),
+                self.assertRaisesRegex(Diverged, rf"Step {bad}: .*validation loss is nan.*The last good checkpoint"),
+            ):
+                train_and_evaluate(tiny.experiment(), workdir=workdir)
+            self.assertFalse(os.path.exists(os.path.join(workdir, "checkpoints", f"ckpt-{bad}.index")))
+            self.assertEqual((rows(workdir)[-1]["step"], rows(workdir)[-1]["split"]), (bad, "train"))
+
+    def test_a_full_disk(self):
+        error = tf.errors.ResourceExhaustedError(None, None, "ckpt-8.data; No space left on device")
+        for raised in (error, OSError(errno.ENOSPC, "No space left on device", "ckpt-8")):
+            with (
+                mock.patch.object(run.Checkpoints, "save", side_effect=raised),
+                self.assertRaisesRegex(UserError, "^The disk is full .*ckpt-8.*Make room.*the same command"),
+            ):
+                train_and_evaluate(tiny.experiment(), workdir=self.workdir)
+
     def test_a_workdir_of_another_run(self):
         train_and_evaluate(tiny.experiment(train_steps=1), workdir=self.workdir)
         with self.assertRaisesRegex(
@@ -121,11 +150,29 @@ class RunTest(parameterized.TestCase):
         with self.assertRaisesRegex(UserError, "Experiment.model is @resnet_model there, @plain_model here"):
             train_and_evaluate(tiny.experiment(train_steps=1, model=tiny.plain_model), workdir=self.workdir)
 
-    def test_a_checkpoint_that_does_not_fit(self):
+    @parameterized.parameters(None, "", "[]", "null", "{")
+    def test_a_workdir_without_a_readable_description(self, text):
         train_and_evaluate(tiny.experiment(train_steps=1), workdir=self.workdir)
-        os.remove(os.path.join(self.workdir, "experiment.json"))
-        with self.assertRaisesRegex(UserError, "ckpt-1: does not fit this experiment.*another --workdir"):
-            train_and_evaluate(tiny.experiment(train_steps=1, model=tiny.plain_model), workdir=self.workdir)
+        path = os.path.join(self.workdir, "experiment.json")
+        os.remove(path)
+        if text is not None:
+            with open(path, "w") as file:
+                file.write(text)
+        with self.assertRaisesRegex(UserError, "experiment.json.*another --workdir"):
+            train_and_evaluate(tiny.experiment(train_steps=1, seed=3), workdir=self.workdir)
+
+    def test_a_folder_of_something_else(self):
+        path = os.path.join(self.workdir, "tensorboard", "mine")
+        os.makedirs(os.path.dirname(path))
+        open(path, "w").close()
+        with self.assertRaisesRegex(UserError, r"holds tensorboard, but no experiment.json.*another --workdir"):
+            train_and_evaluate(tiny.experiment(train_steps=1), workdir=self.workdir)
+        self.assertTrue(os.path.exists(path))
+
+    def test_a_log_beside_the_run(self):
+        os.makedirs(self.workdir)
+        open(os.path.join(self.workdir, "log.txt"), "w").close()
+        train_and_evaluate(tiny.experiment(train_steps=1), workdir=self.workdir)
 
     def test_other_devices_and_intervals_go_on_with_it(self):
         first = train_and_evaluate(tiny.experiment(train_steps=4), workdir=self.workdir)
@@ -148,7 +195,6 @@ class RunTest(parameterized.TestCase):
         for name in os.listdir(folder):
             if name.startswith(("ckpt-16", "ckpt-20")):
                 os.remove(os.path.join(folder, name))
-        tf.compat.v1.train.update_checkpoint_state(folder, os.path.join(folder, "ckpt-8"))
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             again = train(experiment)

@@ -1,60 +1,102 @@
 """Checkpoints of a run: save, keep the newest few, restore."""
 
 import os
+import re
+import sys
 
 import keras
 import tensorflow as tf
 
-from zoo.guards import UserError, check
+from zoo.guards import UserError, check, first_line
 from zoo.step import State
 
 
 class Checkpoints:
-    """The checkpoints under `<workdir>/checkpoints`, each named after its step, `ckpt-<step>`."""
+    """The checkpoints under `<workdir>/checkpoints`, each named after its step, `ckpt-<step>`.
+
+    Which there are, the files themselves say; TensorFlow's list of them, the file `checkpoint`, is written for others alone.
+    """
 
     def __init__(self, state: State, workdir: str, keep: int):
-        self._state = state
-        self._manager = tf.train.CheckpointManager(
-            state.checkpoint(), os.path.join(workdir, "checkpoints"), max_to_keep=keep
-        )
+        self._state, self._keep = state, keep
+        self._workdir, self._folder = workdir, os.path.join(workdir, "checkpoints")
+        self._checkpoint = state.checkpoint()
+        self._checkpoint.save_counter.assign(0)  # TensorFlow's own: to restore makes it, to write does not
+        self.latest = next(reversed(self.paths()), None)
 
-    @property
-    def latest(self) -> str | None:
-        """Path of the newest checkpoint; None in a new run."""
-        return self._manager.latest_checkpoint
+    latest: str | None
+    """Path of the newest checkpoint, or of the one that was restored or saved last; None in a new run."""
+
+    def paths(self) -> list[str]:
+        """The checkpoints that lie here, the newest last."""
+        return checkpoint_paths(self._workdir)
 
     def restore(self) -> int:
-        """Restores the newest checkpoint, if there is one; returns the step to go on from.
+        """Restores the newest checkpoint that is sound, if there is any; returns the step to go on from.
 
         Raises:
-          UserError: if the checkpoint is of another network or optimizer.
+          UserError: if the checkpoint is of another network or optimizer, or if all are damaged.
         """
-        if self.latest:
-            status = None
+        paths = self.paths()
+        for path in reversed(paths):
             try:
-                status = self._manager.checkpoint.restore(self.latest)
-                status.assert_consumed()
-            except (AssertionError, ValueError, tf.errors.OpError) as error:
-                if status is not None:
-                    status.expect_partial()  # else TensorFlow logs a line for every value
-                raise UserError(
-                    f"{self.latest}: does not fit this experiment ({str(error).strip().splitlines()[0][:300]}). The workdir "
-                    "holds another experiment; choose another --workdir."
-                ) from error
+                self._read(path)
+            except (IndexError, tf.errors.OpError) as error:
+                print(f"Warning:    {path} is damaged ({first_line(error)}) and left out.", file=sys.stderr, flush=True)
+                continue
+            self.latest = path
+            return self.step()
+        check(
+            not paths,
+            f"{self._folder}: damaged, all {len(paths)} checkpoints. Put sound ones there, or choose another --workdir to "
+            "start anew.",
+        )
         return self.step()
 
+    def _read(self, path: str) -> None:
+        status = None
+        try:
+            status = self._checkpoint.restore(path)
+            status.assert_consumed()
+        except (AssertionError, ValueError) as error:
+            if status is not None:
+                status.expect_partial()  # else TensorFlow logs a line for every value
+            raise UserError(
+                f"{path}: does not fit this experiment ({first_line(error)}). The workdir holds another experiment; choose "
+                "another --workdir."
+            ) from error
+
     def save(self) -> str:
-        """Writes a checkpoint of the current step; returns its path."""
-        return self._manager.save(checkpoint_number=self.step())
+        """Writes a checkpoint of the current step, deletes the oldest beyond those to keep; returns its path."""
+        path = os.path.join(self._folder, f"ckpt-{self.step()}")
+        self._checkpoint.write(path)
+        paths = [*(other for other in self.paths() if other != path), path]
+        self._list(paths[-self._keep :])
+        for other in paths[: -self._keep]:
+            for file in tf.io.gfile.glob([other + ".index", other + ".data-?????-of-?????"]):
+                tf.io.gfile.remove(file)
+        self.latest = path
+        return path
+
+    def _list(self, paths: list[str]) -> None:
+        *_, newest = names = [os.path.basename(path) for path in paths]
+        lines = [f'model_checkpoint_path: "{newest}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
+        path = os.path.join(self._folder, "checkpoint")
+        with tf.io.gfile.GFile(path + ".part", "w") as file:
+            file.write("".join(line + "\n" for line in lines))
+        tf.io.gfile.rename(path + ".part", path, overwrite=True)
 
     def step(self) -> int:
         """Updates made so far."""
         return int(tf.distribute.get_strategy().experimental_local_results(self._state.step)[0])
 
 
-def has_checkpoint(workdir: str) -> bool:
-    """Whether a run has written one there."""
-    return bool(tf.io.gfile.glob(_pattern(workdir)))
+def checkpoint_paths(workdir: str) -> list[str]:
+    """The checkpoints of a run, the newest last."""
+    folder = os.path.join(workdir, "checkpoints")
+    names = (os.path.basename(path) for path in tf.io.gfile.glob(os.path.join(folder, "ckpt-*.index")))
+    steps = sorted(int(found[1]) for name in names if (found := re.fullmatch(r"ckpt-(\d+)\.index", name)))
+    return [os.path.join(folder, f"ckpt-{step}") for step in steps]
 
 
 def find_checkpoint(workdir: str, name: str | None = None) -> str:
@@ -67,12 +109,11 @@ def find_checkpoint(workdir: str, name: str | None = None) -> str:
     Raises:
       UserError: if it is not there, naming those that are.
     """
-    steps = sorted(step_of(path.removesuffix(".index")) for path in tf.io.gfile.glob(_pattern(workdir)))
-    check(bool(steps), f"{workdir}: no checkpoint in it. Name the --workdir of a run that has written one.")
-    wanted = f"ckpt-{steps[-1]}" if name is None else f"ckpt-{name.removeprefix('ckpt-')}"
-    there = [f"ckpt-{step}" for step in steps]
+    there = {os.path.basename(path): path for path in checkpoint_paths(workdir)}
+    check(bool(there), f"{workdir}: no checkpoint in it. Name the --workdir of a run that has written one.")
+    wanted = list(there)[-1] if name is None else f"ckpt-{name.removeprefix('ckpt-')}"
     check(wanted in there, f"{workdir}: no {wanted} in it; there are {', '.join(there)}.")
-    return os.path.join(workdir, "checkpoints", wanted)
+    return there[wanted]
 
 
 def restore_network(model: keras.Model, path: str) -> None:
@@ -85,16 +126,13 @@ def restore_network(model: keras.Model, path: str) -> None:
     try:
         status = tf.train.Checkpoint(averaged=model).restore(path)
         status.assert_existing_objects_matched()
-    except (AssertionError, ValueError, tf.errors.OpError) as error:
-        first = str(error).strip().splitlines()[0][:300]
-        raise UserError(f"{path}: does not fit {model.name} ({first}).") from error
+    except (AssertionError, ValueError) as error:
+        raise UserError(f"{path}: does not fit {model.name} ({first_line(error)}).") from error
+    except (IndexError, tf.errors.OpError) as error:
+        raise UserError(f"{path}: damaged ({first_line(error)}). Name another with --checkpoint.") from error
     finally:
         if status is not None:
             status.expect_partial()
-
-
-def _pattern(workdir: str) -> str:
-    return os.path.join(workdir, "checkpoints", "ckpt-*.index")
 
 
 def step_of(path: str) -> int:

@@ -1,5 +1,6 @@
 """Checks before launch: every mistake of a person becomes one message with the value, the rule and the fix."""
 
+import contextlib
 import json
 import os
 import re
@@ -25,6 +26,12 @@ class Diverged(UserError):
 
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
+RECORD = "experiment.json"
+# What a run writes, and what a folder must not hold that is no run's: some of it is overwritten, some deleted.
+WRITTEN = {
+    *("checkpoints", "metrics.jsonl", "timing.jsonl", "tensorboard", "model.keras", "labels.txt", "vocabulary.txt"),
+    *("config.gin", "operative_config.gin"),
+}
 INTERRUPTED = 75  # EX_TEMPFAIL: the same command goes on from the last checkpoint
 
 
@@ -118,26 +125,30 @@ def check_disk(directory: str, needed: int, what: str) -> None:
 
 
 def check_workdir(workdir: str, record: dict[str, str]) -> None:
-    """Checks that a workdir holds this very run, as `plan.record` describes it, or none; writes the description down.
+    """Checks that a workdir holds this very run, as `plan.record` describes it, or none.
 
     Raises:
       UserError: naming what differs.
     """
     import tensorflow as tf
 
-    path = os.path.join(workdir, "experiment.json")
+    path = os.path.join(workdir, RECORD)
+    other = "choose another --workdir."
     try:
-        tf.io.gfile.makedirs(workdir)
-        if not tf.io.gfile.exists(path):
-            with tf.io.gfile.GFile(path, "w") as file:
-                file.write(json.dumps(record, indent=2) + "\n")
+        names = {name.rstrip("/") for name in tf.io.gfile.listdir(workdir)} if tf.io.gfile.exists(workdir) else set()
+        if RECORD not in names:
+            ours = sorted(names & WRITTEN)
+            check(
+                not ours, f"{workdir} holds {', '.join(ours)}, but no {RECORD} to know them by: put it back, or {other}"
+            )
             return
         with tf.io.gfile.GFile(path) as file:
             found = json.loads(file.read())
-    except (tf.errors.OpError, ValueError) as error:
-        raise UserError(
-            f"--workdir={workdir}: can't be used ({str(error).splitlines()[0]}). Choose another."
-        ) from error
+    except tf.errors.OpError as error:
+        raise UserError(f"--workdir={workdir}: can't be used ({first_line(error)}); {other}") from error
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}: damaged ({first_line(error)}). Put a sound one there, or {other}") from error
+    check(isinstance(found, dict), f"{path}: damaged (no JSON object). Put a sound one there, or {other}")
     names = [name for name in {**found, **record} if found.get(name) != record.get(name)]
     check(
         not names,
@@ -150,18 +161,42 @@ def check_workdir(workdir: str, record: dict[str, str]) -> None:
     )
 
 
+def claim_workdir(workdir: str, record: dict[str, str]) -> None:
+    """Makes a workdir that `check_workdir` has passed this run's, before anything else is written there."""
+    import tensorflow as tf
+
+    path = os.path.join(workdir, RECORD)
+    try:
+        tf.io.gfile.makedirs(workdir)
+        with tf.io.gfile.GFile(path + ".part", "w") as file:
+            file.write(json.dumps(record, indent=2) + "\n")
+        tf.io.gfile.rename(path + ".part", path, overwrite=True)
+    except tf.errors.OpError as error:
+        raise UserError(f"--workdir={workdir}: can't be used ({first_line(error)}). Choose another.") from error
+
+
+@contextlib.contextmanager
+def reading_data():
+    """Turns TensorFlow's errors inside, which come of the data, into errors for users."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.OpError as error:
+        raise _explain_anywhere(error) or _unreadable(error) from error
+
+
 def explain(error: Exception, experiment, rows: int) -> UserError | None:
-    """What an error of TensorFlow says to a user; None if it is not one for users.
+    """What an error of TensorFlow or of the system says to a user; None if it is not one for users.
 
     Args:
-      error: raised inside a device loop.
+      error: raised by a run.
       experiment: the `Experiment` that runs.
       rows: examples of one replica's batch.
     """
-    text = str(error)
-    label = re.search(r"\[label\] \[(-?\d+)\] \[(.*?)\]", text, re.DOTALL)
-    if label:
-        return UserError(f"A label of the data, {label[1]}, {label[2]}. Bind as many classes as the data have.")
+    known = _explain_anywhere(error)
+    if known:
+        return known
     if type(error).__name__ == "ResourceExhaustedError":
         parts = next((k for k in range(experiment.microbatches + 1, rows + 1) if rows % k == 0), None)
         fix = f"Bind Experiment.microbatches = {parts}" if parts else "Lower the input size"
@@ -169,10 +204,33 @@ def explain(error: Exception, experiment, rows: int) -> UserError | None:
             f"Out of memory with {rows} examples per replica in {experiment.microbatches} microbatch(es), input size "
             f"{experiment.input_size}, {experiment.precision}. {fix}, and the training stays the same, or lower the batch."
         )
-    if "IteratorGetNext" not in text:
-        return None
-    cause = text[: text.find("[[{{node")].strip().splitlines()[-1]
-    return UserError(f"The data can't be read: {cause}. Write or copy them again, then run the same command.")
+    return _unreadable(error) if "IteratorGetNext" in str(error) else None
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error says."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+def _explain_anywhere(error: Exception) -> UserError | None:
+    """What an error says wherever it is raised."""
+    text = str(error)
+    label = re.search(r"\[label\] \[(-?\d+)\] \[(.*?)\]", text, re.DOTALL)
+    if label:
+        return UserError(f"A label of the data, {label[1]}, {label[2]}. Bind as many classes as the data have.")
+    # TensorFlow has one and the same error for memory and for disks.
+    if re.search("No space left on device|Disk quota exceeded", text):
+        return UserError(f"The disk is full ({first_line(error)}). Make room, then run the same command.")
+    return None
+
+
+def _unreadable(error: Exception) -> UserError:
+    text = re.sub(r"^\{\{.*?\}\} ?", "", str(error).strip())
+    cause = text.split("[[{{node")[0].split(" [Op:")[0].strip().splitlines()[-1]
+    return UserError(
+        f"The data can't be read: {cause}. Point --data_dir at sound ones, or write or copy them again, then run the same "
+        "command."
+    )
 
 
 def _exactly_one(experiment, first: str, second: str) -> None:

@@ -5,7 +5,7 @@ import dataclasses
 import tensorflow as tf
 
 from zoo import devices
-from zoo.guards import NoDevice, UserError, check
+from zoo.guards import NoDevice, UserError, check, first_line
 
 ACCELERATORS = ("auto", "tpu", "gpu", "cpu")
 
@@ -96,7 +96,7 @@ def _tpu(tpu: str, zone: str | None, project: str | None, reason: str) -> Choice
         strategy = tf.distribute.TPUStrategy(resolver)
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
         raise UserError(
-            f"Experiment.tpu = {tpu!r}: this TPU can't be used ({_first_line(error)}). 'local' needs a TPU VM with "
+            f"Experiment.tpu = {tpu!r}: this TPU can't be used ({first_line(error)}). 'local' needs a TPU VM with "
             "tensorflow-tpu instead of tensorflow; a name needs Experiment.tpu_zone and tpu_project; an address looks "
             "like 'grpc://10.0.0.2:8470'."
         ) from error
@@ -139,7 +139,3 @@ def logical_cpus(count: int) -> None:
             f"{count} CPU replicas: TensorFlow already runs with {len(configured)} in this process. "
             "Start a new process for this run."
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -2,13 +2,14 @@
 
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Iterator
 
 import tensorflow as tf
 
 from zoo import gin_config, guards
-from zoo.checkpoints import Checkpoints, has_checkpoint
+from zoo.checkpoints import Checkpoints, checkpoint_paths
 from zoo.experiment import Experiment, Program, build
 from zoo.init_from import load_weights
 from zoo.input_pipelines import pipeline
@@ -17,7 +18,7 @@ from zoo.loop import make_eval_loop, make_train_loop
 from zoo.plan import Plan, checkpoint_bytes, describe, record
 from zoo.progress import Bar, Metrics
 from zoo.saving import export_keras, export_path, write_names
-from zoo.strategy import create_strategy
+from zoo.strategy import Choice, create_strategy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,39 +42,31 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
     guards.check_experiment(experiment)
     choice = experiment.create_strategy()
     print(f"Strategy:   {choice}", flush=True)
-    guards.check_batch(experiment, choice.replicas)
-    data = experiment.create_data(data_dir)
-    plan = Plan.of(experiment, data, choice.replicas)
-    guards.check_plan(plan, data.train.num_examples)
-    program = build(experiment, choice.strategy, total_steps=plan.total_steps)
-    pipeline.check_inputs(data.train, program.state.model)
-    guards.check_disk(workdir, (experiment.keep_checkpoints + 1) * checkpoint_bytes(program), "checkpoints")
-    if not has_checkpoint(workdir):
-        _initialize(experiment, choice.strategy, data, program)
-    guards.check_workdir(workdir, record(experiment, plan, data))
-    gin_config.write(workdir)
-    write_names(workdir, data)
-    with choice.strategy.scope():
-        checkpoints = Checkpoints(program.state, workdir, experiment.keep_checkpoints)
-        start = checkpoints.restore()
-    print(describe(experiment, choice, data, plan, program) + f"\nWorkdir:    {workdir}")
-    if start:
-        print(f"Resumed at step {start} of {plan.total_steps} from {checkpoints.latest}.")
-    metrics = Metrics(workdir, start)
-    metrics.show_configuration()
-    inputs = pipeline.some_inputs(data.train, experiment.seed, 8)
-    if inputs.dtype == tf.uint8:
-        metrics.show_images(inputs)
-    try:
+    with _explaining(experiment, choice):
+        data, plan, program = _prepare(experiment, choice, data_dir)
+        guards.check_disk(workdir, (experiment.keep_checkpoints + 1) * checkpoint_bytes(program), "checkpoints")
+        if not checkpoint_paths(workdir):
+            _initialize(experiment, choice.strategy, data, program)
+        run = record(experiment, plan, data)
+        guards.check_workdir(workdir, run)
+        guards.claim_workdir(workdir, run)
+        gin_config.write(workdir)
+        write_names(workdir, data)
         with choice.strategy.scope():
-            _train(experiment, choice.strategy, data, plan, program, checkpoints, metrics)
-    except tf.errors.OpError as error:
-        raise guards.explain(error, experiment, plan.global_batch_size // choice.replicas) or error from error
-    finally:
-        metrics.close()
-    gin_config.write(workdir)
-    keras_file = export_path(workdir)
-    export_keras(program.state.averaged, keras_file)
+            checkpoints = Checkpoints(program.state, workdir, experiment.keep_checkpoints)
+            start = checkpoints.restore()
+        print(describe(experiment, choice, data, plan, program) + f"\nWorkdir:    {workdir}")
+        if start:
+            print(f"Resumed at step {start} of {plan.total_steps} from {checkpoints.latest}.")
+        metrics = _open_metrics(experiment, data, workdir, start)
+        try:
+            with choice.strategy.scope():
+                _train(experiment, choice.strategy, data, plan, program, checkpoints, metrics)
+        finally:
+            metrics.close()
+        gin_config.write(workdir)
+        keras_file = export_path(workdir)
+        export_keras(program.state.averaged, keras_file)
     result = Result(
         plan.total_steps, metrics.last("train"), metrics.last("validation"), workdir, checkpoints.latest, keras_file
     )
@@ -89,6 +82,39 @@ def _initialize(experiment: Experiment, strategy: tf.distribute.Strategy, data: 
     with strategy.scope():
         loaded = load_weights(networks, experiment.init_from, experiment=experiment, vocabulary=data.vocabulary)
     print(f"Init from:  {loaded}")
+
+
+@contextlib.contextmanager
+def _explaining(experiment: Experiment, choice: Choice):
+    """Turns errors of TensorFlow and of the system inside that a user can mend into a `UserError`."""
+    try:
+        yield
+    except (tf.errors.OpError, OSError) as error:
+        rows = experiment.batch_size(choice.replicas) // choice.replicas
+        raise guards.explain(error, experiment, rows) or error from error
+
+
+def _prepare(experiment: Experiment, choice: Choice, data_dir: str, write: bool = True) -> tuple[Data, Plan, Program]:
+    """Opens the data and builds the steps, each checked against the other. Fake data are written if `write`."""
+    guards.check_batch(experiment, choice.replicas)
+    with guards.reading_data():
+        data = experiment.create_data(data_dir, write)
+    plan = Plan.of(experiment, data, choice.replicas)
+    guards.check_plan(plan, data.train.num_examples)
+    program = build(experiment, choice.strategy, total_steps=plan.total_steps)
+    with guards.reading_data():
+        pipeline.check_inputs(data.train, program.state.model)
+    return data, plan, program
+
+
+def _open_metrics(experiment: Experiment, data: Data, workdir: str, start: int) -> Metrics:
+    with guards.reading_data():
+        inputs = pipeline.some_inputs(data.train, experiment.seed, 8)
+    metrics = Metrics(workdir, start)
+    metrics.show_configuration()
+    if inputs.dtype == tf.uint8:
+        metrics.show_images(inputs)
+    return metrics
 
 
 def _train(
@@ -126,6 +152,8 @@ def _train(
         if plan.evaluates_at(step):
             bar.note(f"Evaluating at step {step} ...")
             result = evaluate(data.evaluation, strategy, eval_loop, plan)
+            if not math.isfinite(result["loss"]):
+                raise _diverged(step, f"the validation loss is {result['loss']}", checkpoints)
             metrics.write(step, "validation", result)
             bar.note(f"step {step}: validation " + _words(result))
         if plan.saves_at(step):
@@ -139,10 +167,7 @@ def _train_values(
     """The row of one device loop; raises `Diverged` if its loss or gradient was not finite."""
     bad = step + int(totals["sound_steps"])
     if bad < end:
-        raise guards.Diverged(
-            f"Step {bad + 1}: loss or gradient is not finite; the run has diverged. The last good checkpoint is "
-            f"{checkpoints.latest}. A lower learning rate, a longer warm-up or Experiment.clip_norm may help."
-        )
+        raise _diverged(bad + 1, "loss or gradient is not finite", checkpoints)
     skipped = int(totals["skipped"])
     values = {
         "epoch": end / plan.steps_per_epoch,
@@ -154,6 +179,13 @@ def _train_values(
     if experiment.precision == "mixed_float16":
         values |= {"loss_scale": float(totals["loss_scale"]), "skipped_steps": skipped}
     return values
+
+
+def _diverged(step: int, sign: str, checkpoints: Checkpoints) -> guards.Diverged:
+    return guards.Diverged(
+        f"Step {step}: {sign}; the run has diverged. The last good checkpoint is {checkpoints.latest}. A lower learning "
+        "rate, a longer warm-up or Experiment.clip_norm may help."
+    )
 
 
 def evaluate(source: Source, strategy: tf.distribute.Strategy, eval_loop, plan: Plan) -> dict[str, float]:
@@ -183,24 +215,24 @@ def dry_run(experiment: Experiment, data_dir: str) -> None:
         missing = error
         choice = create_strategy("cpu")
         print("Strategy:   not decided, for want of a device; the figures below are those of a single replica")
-    guards.check_batch(experiment, choice.replicas)
-    data = experiment.create_data(data_dir, write=False)
-    plan = Plan.of(experiment, data, choice.replicas)
-    guards.check_plan(plan, data.train.num_examples)
-    program = build(experiment, choice.strategy, total_steps=plan.total_steps)
-    pipeline.check_inputs(data.train, program.state.model)
-    _initialize(experiment, choice.strategy, data, program)
-    print(describe(experiment, choice, data, plan, program), flush=True)
-    if missing:
-        print(f"Dry run:    the plan alone. {missing} Nothing was written.")
-        return
-    with choice.strategy.scope():
-        batches = pipeline.train_iterator(
-            data.train, choice.strategy, seed=experiment.seed, start_step=0, global_batch_size=plan.global_batch_size
-        )
-        started = time.perf_counter()
-        totals = make_train_loop(choice.strategy, program.train_step)(batches, tf.constant(1))
-    loss, seconds = float(totals["loss"]), time.perf_counter() - started
+    with _explaining(experiment, choice):
+        data, plan, program = _prepare(experiment, choice, data_dir, write=False)
+        _initialize(experiment, choice.strategy, data, program)
+        print(describe(experiment, choice, data, plan, program), flush=True)
+        if missing:
+            print(f"Dry run:    the plan alone. {missing} Nothing was written.")
+            return
+        with choice.strategy.scope():
+            batches = pipeline.train_iterator(
+                data.train,
+                choice.strategy,
+                seed=experiment.seed,
+                start_step=0,
+                global_batch_size=plan.global_batch_size,
+            )
+            started = time.perf_counter()
+            totals = make_train_loop(choice.strategy, program.train_step)(batches, tf.constant(1))
+        loss, seconds = float(totals["loss"]), time.perf_counter() - started
     print(f"Dry run:    one step, compilation included, took {seconds:.1f} s; loss {loss:.4f}. Nothing was written.")
 
 

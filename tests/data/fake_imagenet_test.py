@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -15,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from zoo.data import fake_imagenet
 from zoo.data.fake_imagenet import write_fake_imagenet
+from zoo.guards import UserError
 
 
 def contents(folder):
@@ -25,7 +28,7 @@ def contents(folder):
     return found
 
 
-class WriteTest(absltest.TestCase):
+class WriteTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -43,7 +46,6 @@ class WriteTest(absltest.TestCase):
         one = contents(self.write(workers=1))
         path = self.write("b", workers=4)
         self.assertEqual(one, contents(path))
-        os.remove(os.path.join(path, "fake_imagenet.json"))
         os.remove(os.path.join(path, "train-00001-of-00003"))
         self.assertEqual(one, contents(self.write("b")))
         other = contents(self.write("c", seed=1))
@@ -55,8 +57,49 @@ class WriteTest(absltest.TestCase):
         before = os.stat(os.path.join(path, "train-00000-of-00003")).st_mtime_ns
         self.write()
         self.assertEqual(os.stat(os.path.join(path, "train-00000-of-00003")).st_mtime_ns, before)
-        with self.assertRaisesRegex(ValueError, "holds another fake ImageNet.*'classes': 4.*'classes': 5"):
+        with self.assertRaisesRegex(ValueError, "holds another fake ImageNet: classes is 4 there, 5 here"):
             self.write(classes=5)
+
+    @parameterized.parameters(
+        ({"classes": 5}, "classes is 4 there, 5 here"),
+        ({"seed": 1}, "seed is 0 there, 1 here"),
+        ({"train_images": 13}, "images is {'train': 12, 'validation': 6} there, {'train': 13"),
+    )
+    def test_an_interrupted_set_is_not_continued_as_another(self, other, message):
+        path = os.path.join(self.folder, "a")
+        with (
+            mock.patch.object(fake_imagenet, "write_shards", side_effect=KeyboardInterrupt),
+            self.assertRaises(KeyboardInterrupt),
+        ):
+            self.write()
+        self.assertFalse(fake_imagenet.is_there(path))
+        with self.assertRaisesRegex(UserError, re.escape(message)):
+            self.write(**other)
+        self.write()
+        self.assertTrue(fake_imagenet.is_there(path))
+
+    def test_shards_of_another_origin(self):
+        os.remove(os.path.join(self.write(), "fake_imagenet.json"))
+        with self.assertRaisesRegex(UserError, "a holds 4 files of another set, without fake_imagenet.json"):
+            self.write()
+
+    @parameterized.parameters("", "{", "[]", "\xff")
+    def test_a_damaged_manifest(self, text):
+        path = os.path.join(self.write(), "fake_imagenet.json")
+        with open(path, "w", encoding="latin1") as file:
+            file.write(text)
+        with self.assertRaisesRegex(UserError, f"{path}: damaged .*Delete"):
+            self.write()
+
+    @parameterized.parameters(
+        ({"train_shards": 0}, "0 train shards for 12 examples"),
+        ({"validation_shards": 0}, "0 validation shards"),
+        ({"workers": 0}, "0 workers: choose at least 1"),
+        ({"seed": -1}, "seed -1: must not be negative"),
+    )
+    def test_numbers(self, options, message):
+        with self.assertRaisesRegex(UserError, message):
+            self.write(**options)
 
     def test_layout(self):
         path = self.write()

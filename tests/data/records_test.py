@@ -3,6 +3,7 @@
 import itertools
 import os
 import tempfile
+import time
 
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -40,11 +41,20 @@ class RecordsTest(parameterized.TestCase):
         with self.assertRaisesRegex(OSError, "disk full"):
             self.write(example=fails)
         self.assertNotIn("train-00002-of-00003", os.listdir(self.folder))
+        self.assertFalse([name for name in os.listdir(self.folder) if name.startswith("unfinished")])
         made = []
         self.write(example=lambda i: made.append(i) or b"%d" % i)
         self.assertContainsSubset([6, 7, 8, 9], made)
         self.assertNotIn(0, made)
         self.assertEqual(list(itertools.chain(*self.read())), [b"%d" % i for i in range(10)])
+
+    def test_what_a_killed_call_left_is_removed(self):
+        for name, age in (("unfinished-1-train", 7200), ("unfinished-2-train", 0)):
+            path = os.path.join(self.folder, name)
+            open(path, "w").close()
+            os.utime(path, (time.time() - age,) * 2)
+        self.write()
+        self.assertEqual([name for name in os.listdir(self.folder) if "unf" in name], ["unfinished-2-train"])
 
     def test_more_shards_than_examples(self):
         with self.assertRaisesRegex(ValueError, "11 train shards for 10 examples: choose from 1 to 10"):

@@ -7,7 +7,6 @@ contrast, polarity, mean colour, shading and grain are drawn anew for each image
 thumbnail says anything about the class to a linear model (`benchmarks/fake_imagenet_leaks.py`).
 """
 
-import json
 import os
 import sys
 import time
@@ -15,8 +14,9 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from zoo.data.records import imagenet_example, shard_path, write_shards
-from zoo.guards import UserError, check_disk
+from zoo.data.manifest import check_manifest, read_manifest, write_manifest
+from zoo.data.records import check_shards, imagenet_example, shard_path, write_shards
+from zoo.guards import UserError, check, check_disk
 
 MANIFEST = "fake_imagenet.json"
 VERSION = 1
@@ -135,9 +135,10 @@ def write_fake_imagenet(
     validation_shards: int | None = None,
     workers: int | None = None,
 ) -> None:
-    """Writes both splits and then a manifest, `fake_imagenet.json`; returns at once where that is done already.
+    """Writes a manifest, `fake_imagenet.json`, and then both splits; returns at once where that is done already.
 
-    The bytes follow from the arguments, not from `workers` or from interruptions.
+    The bytes follow from the arguments, not from `workers` or from interruptions: the manifest comes first, so that an
+    interrupted call is continued with the same arguments or not at all.
 
     Args:
       directory: where to; any file system of TensorFlow.
@@ -152,22 +153,34 @@ def write_fake_imagenet(
     Raises:
       UserError: if the directory holds another set, or a number is out of range.
     """
-    if not 2 <= classes <= 1000:
-        raise UserError(f"{classes} classes: choose from 2 to 1000.")
+    check(2 <= classes <= 1000, f"{classes} classes: choose from 2 to 1000.")
+    check(seed >= 0, f"seed {seed}: must not be negative.")
     images = {"train": train_images, "validation": validation_images}
     shards = {"train": train_shards, "validation": validation_shards}
     for split in SPLITS:
-        if images[split] < 1:
-            raise UserError(f"{images[split]} {split} images: choose at least 1.")
-        shards[split] = shards[split] or min(MAX_SHARDS[split], max(1, images[split] // IMAGES_PER_SHARD))
+        check(images[split] >= 1, f"{images[split]} {split} images: choose at least 1.")
+        if shards[split] is None:
+            shards[split] = min(MAX_SHARDS[split], max(1, images[split] // IMAGES_PER_SHARD))
+        check_shards(split, images[split], shards[split])
     wanted = {"version": VERSION, "classes": classes, "seed": seed, "images": images, "shards": shards}
-    if _is_there(directory, wanted):
-        return
+    path = os.path.join(directory, MANIFEST)
+    found = read_manifest(path)
+    if found is None:
+        strange = tf.io.gfile.glob([os.path.join(directory, f"{split}-*-of-*") for split in SPLITS])
+        check(
+            not strange,
+            f"{directory} holds {len(strange)} files of another set, without {MANIFEST}. Choose another directory.",
+        )
+    else:
+        check_manifest(path, found, wanted, "fake ImageNet")
+        if is_there(directory):
+            return
     try:
         tf.io.gfile.makedirs(directory)
     except tf.errors.OpError as error:
         raise UserError(f"{directory}: can't be written to ({error.message}). Choose another --data_dir.") from error
     _announce(directory, sum(images.values()), classes)
+    write_manifest(path, wanted)
     for split in SPLITS:
         labels = labels_of(split, images[split], classes, seed)
         write_shards(
@@ -178,19 +191,14 @@ def write_fake_imagenet(
             shards=shards[split],
             workers=workers,
         )
-    with tf.io.gfile.GFile(os.path.join(directory, MANIFEST), "w") as file:
-        file.write(json.dumps(wanted, indent=2) + "\n")
 
 
-def _is_there(directory: str, wanted: dict) -> bool:
-    path = os.path.join(directory, MANIFEST)
-    if not tf.io.gfile.exists(path):
+def is_there(directory: str) -> bool:
+    """Whether a directory holds a fake ImageNet, whole: each shard got its name when it was."""
+    manifest = read_manifest(os.path.join(directory, MANIFEST))
+    if manifest is None:
         return False
-    with tf.io.gfile.GFile(path) as file:
-        found = json.loads(file.read())
-    if found != wanted:
-        raise UserError(f"{directory} holds another fake ImageNet: {found}; wanted {wanted}. Choose another directory.")
-    names = (shard_path(directory, split, i, n) for split, n in wanted["shards"].items() for i in range(n))
+    names = (shard_path(directory, split, i, n) for split, n in manifest["shards"].items() for i in range(n))
     return all(tf.io.gfile.exists(name) for name in names)
 
 

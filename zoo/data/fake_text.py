@@ -7,13 +7,13 @@ text has the same markers, and counts of words and of pairs of neighbours say no
 """
 
 import csv
-import json
 import math
 import os
 
 import numpy as np
 import tensorflow as tf
 
+from zoo.data.manifest import check_manifest, read_manifest, write_manifest
 from zoo.guards import UserError
 
 VERSION = 1
@@ -79,11 +79,9 @@ def write_fake_text(
     counts = {"train": train_texts, "validation": validation_texts}
     wanted = {"version": VERSION, "classes": classes, "longest": longest, "seed": seed, "texts": counts}
     path = os.path.join(directory, MANIFEST)
-    if tf.io.gfile.exists(path):
-        with tf.io.gfile.GFile(path) as file:
-            found = json.loads(file.read())
-        if found != wanted:
-            raise UserError(f"{directory} holds other fake texts: {found}; wanted {wanted}. Choose another directory.")
+    found = read_manifest(path)
+    if found is not None:
+        check_manifest(path, found, wanted, "set of fake texts")
         return
     try:
         tf.io.gfile.makedirs(directory)
@@ -96,5 +94,4 @@ def write_fake_text(
             writer = csv.writer(file, delimiter="\t", quoting=csv.QUOTE_NONE, lineterminator="\n")
             writer.writerow(["text", "label"])
             writer.writerows([fake_text(int(label), classes, longest, rng), int(label)] for label in labels)
-    with tf.io.gfile.GFile(path, "w") as file:
-        file.write(json.dumps(wanted, indent=2) + "\n")
+    write_manifest(path, wanted)

@@ -3,12 +3,13 @@
 import concurrent.futures
 import os
 import struct
+import time
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 import tqdm
 
-from zoo.guards import UserError
+from zoo.guards import UserError, check
 
 LENGTH_AND_CRC, PAYLOAD_CRC = 12, 4  # bytes around each record: uint64 length, its crc32c; the crc32c of the payload
 
@@ -80,9 +81,10 @@ def write_shards(
     Raises:
       UserError: if there are more shards than examples.
     """
-    if not 1 <= shards <= examples:
-        raise UserError(f"{shards} {split} shards for {examples} examples: choose from 1 to {examples} shards.")
+    check_shards(split, examples, shards)
+    check(workers is None or workers >= 1, f"{workers} workers: choose at least 1.")
     tf.io.gfile.makedirs(directory)
+    _remove_unfinished(directory)
     bar = tqdm.tqdm(total=examples, desc=f"writing {split}", unit=" images", disable=None)  # None: in a terminal only
 
     def write(shard: int) -> int:
@@ -92,11 +94,16 @@ def write_shards(
             bar.update(end - first)
         else:
             unfinished = os.path.join(directory, f"unfinished-{os.getpid()}-{os.path.basename(path)}")
-            with tf.io.TFRecordWriter(unfinished) as writer:
-                for i in range(first, end):
-                    writer.write(example(i))
-                    bar.update()
-            tf.io.gfile.rename(unfinished, path, overwrite=True)
+            try:
+                with tf.io.TFRecordWriter(unfinished) as writer:
+                    for i in range(first, end):
+                        writer.write(example(i))
+                        bar.update()
+                tf.io.gfile.rename(unfinished, path, overwrite=True)
+            except BaseException:
+                if tf.io.gfile.exists(unfinished):
+                    tf.io.gfile.remove(unfinished)
+                raise
         return tf.io.gfile.stat(path).length
 
     with bar, concurrent.futures.ThreadPoolExecutor(workers or os.cpu_count()) as pool:
@@ -106,6 +113,21 @@ def write_shards(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def check_shards(split: str, examples: int, shards: int) -> None:
+    """Checks that every shard gets an example."""
+    check(
+        1 <= shards <= examples,
+        f"{shards} {split} shards for {examples} examples: choose from 1 to {examples} shards.",
+    )
+
+
+def _remove_unfinished(directory: str) -> None:
+    """Removes what killed calls left; files that were written to within the hour may be another process's."""
+    for path in tf.io.gfile.glob(os.path.join(directory, "unfinished-*")):
+        if time.time() - tf.io.gfile.stat(path).mtime_nsec / 1e9 > 3600:
+            tf.io.gfile.remove(path)
 
 
 def count_records(files: Sequence[str]) -> list[int]:

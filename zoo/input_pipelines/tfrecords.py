@@ -7,7 +7,7 @@ from collections.abc import Callable
 import gin
 import tensorflow as tf
 
-from zoo.data.fake_imagenet import MANIFEST, write_fake_imagenet
+from zoo.data.fake_imagenet import is_there, write_fake_imagenet
 from zoo.data.records import count_records
 from zoo.guards import UserError, check, check_memory
 from zoo.input_pipelines import images
@@ -166,7 +166,7 @@ def fake_imagenet(
     eval_examples = request.eval_examples or default_eval_examples
     name = f"fake_imagenet-{request.num_classes}-classes-{train_examples}-{eval_examples}"
     directory = os.path.join(request.data_dir, name)
-    if not request.write and not tf.io.gfile.exists(os.path.join(directory, MANIFEST)):
+    if not request.write and not is_there(directory):
         what = f"examples of a fake ImageNet, to be written to {directory} on first use"
         return synthetic_images(request, train_examples, eval_examples, what)
     write_fake_imagenet(
