@@ -122,6 +122,20 @@ class WorkdirsTest(parameterized.TestCase):
             with self.assertRaisesRegex(UserError, "vocabulary.txt says otherwise than these data"):
                 evaluate.evaluate(self.results["texts"].workdir, data_dir=other)
 
+    def test_a_remote_workdir(self):
+        """TensorFlow's file system in memory stands for gs://."""
+        local, remote = self.results["texts"].workdir, "ram://remote"
+        for folder, _, names in tf.io.gfile.walk(local):
+            for name in names:
+                path = os.path.join(folder, name)
+                copy = path.replace(local, remote)
+                tf.io.gfile.makedirs(os.path.dirname(copy))
+                tf.io.gfile.copy(path, copy, overwrite=True)
+        found, expected = (evaluate.evaluate(place, data_dir=self.folder) for place in (remote, local))
+        self.assertEqual(found, expected)
+        with self.assertRaisesRegex(UserError, "no run in it"):
+            evaluate.evaluate("ram://nowhere")
+
     def test_predicts_what_the_keras_file_says(self):
         """By way of the file, its own preprocessing written by hand."""
         result, paths = self.results["images"], [self.image(0), self.image(1)]

@@ -34,12 +34,12 @@ def evaluate(
       UserError: if there is no such run or checkpoint, or the data have other classes or words.
     """
     check(split in SPLITS, f"--split={split}: must be one of {', '.join(SPLITS)}; bind others, see docs/library.md.")
-    path = gin_config.config_path(workdir)
-    asked = gin_config.devices_asked([path], bindings)
+    config = gin_config.written_config(workdir)
+    asked = gin_config.devices_asked([config], bindings)
     found = devices.look()
     devices.check_devices(found, **asked, command=command or ["python", "-m", "zoo.evaluate"], dry_run=False)
     devices.check_environment(found, accelerator=asked["accelerator"])
-    lines = gin_config.parse_workdir(workdir, bindings)
+    lines = gin_config.parse([config], bindings, written=True)
 
     from zoo import train_and_evaluate
     from zoo.checkpoints import find_checkpoint, restore_network, step_of

@@ -3,6 +3,7 @@
 import importlib
 import logging
 import os
+import tempfile
 from collections.abc import Sequence
 
 import gin
@@ -101,22 +102,20 @@ def parse(gin_files: Sequence[str], bindings: Sequence[str] = (), written: bool 
     ]
 
 
-def parse_workdir(workdir: str, bindings: Sequence[str] = ()) -> list[str]:
-    """Reads the configuration that a run left in its workdir, then bindings; returns lines for a person.
-
-    Raises:
-      UserError: if there is no run, or a binding is wrong.
-    """
-    return parse([config_path(workdir)], bindings, written=True)
-
-
-def config_path(workdir: str) -> str:
-    """The configuration of the run in a workdir, as it was parsed.
+def written_config(workdir: str) -> str:
+    """The path of the configuration of the run in a workdir, as it was parsed; of a remote one, of a copy here.
 
     Raises:
       UserError: if there is none.
     """
     path = os.path.join(workdir, "config.gin")
+    if "://" in workdir:
+        import tensorflow as tf
+
+        if tf.io.gfile.exists(path):
+            copy = os.path.join(tempfile.mkdtemp(prefix="zoo-"), "config.gin")
+            tf.io.gfile.copy(path, copy)
+            path = copy
     check(
         os.path.isfile(path),
         f"--workdir={workdir}: no run in it ({path} is missing). Name the --workdir of a training.",

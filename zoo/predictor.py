@@ -71,7 +71,7 @@ def load_predictor(workdir: str, checkpoint: str | None = None) -> Predictor:
     Raises:
       UserError: if the workdir holds no run, or not this checkpoint.
     """
-    gin_config.parse_workdir(workdir)
+    gin_config.parse([gin_config.written_config(workdir)], written=True)
     model = create_model(Experiment())
     path = find_checkpoint(workdir, checkpoint)
     restore_network(model, path)
