@@ -299,7 +299,7 @@ class EvaluationTest(absltest.TestCase):
             batches = pipeline.eval_iterator(source, choice.strategy, global_batch_size=64)
             steps = pipeline.eval_steps(source, 64)
             totals = make_eval_loop(choice.strategy, program.eval_step)(batches, tf.constant(steps))
-        images, labels = tiny.arrays(130, seed=1)
+        images, labels = tiny.arrays(130, seed=1, classes=8)
         logits = program.state.model.predict(images, verbose=0)
         ranks = np.argsort(-logits, axis=1, kind="stable")
         self.assertEqual(int(totals["examples"]), 130)

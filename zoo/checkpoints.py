@@ -124,7 +124,7 @@ def restore_network(model: keras.Model, path: str) -> None:
     """
     status = None
     try:
-        status = tf.train.Checkpoint(averaged=model).restore(path)
+        status = tf.train.Checkpoint(averaged=model).read(path)  # restore would ask for a save counter
         status.assert_existing_objects_matched()
     except (AssertionError, ValueError) as error:
         raise UserError(f"{path}: does not fit {model.name} ({first_line(error)}).") from error
