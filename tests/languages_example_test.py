@@ -59,6 +59,7 @@ class LanguagesTest(absltest.TestCase):
                 "shared": "the same in all languages",
                 "m": "same message here",
             }
+            messages |= {f"shared {i}": made_up("many", i) for i in range(200)}
             messages |= {"again": made_up(language, 7).upper(), "same message here": "same message here"}
             write_catalogue(cls.folder / "locale" / language / "LC_MESSAGES" / "made.mo", messages)
         (cls.folder / "locale" / "de" / "LC_MESSAGES" / "damaged.mo").write_bytes(b"no catalogue")
