@@ -9,7 +9,7 @@ train: $(READY)
 	$(VENV)/bin/python -m zoo.train --gin_file=gin/resnet_tpu.gin --gin_file=gin/smoke.gin
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest --numprocesses=2 --dist=loadfile
 
 lint: $(READY)
 	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'

@@ -7,7 +7,7 @@ from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "zoo" / "__init__.py").read_text())[1]
-TEST = ["pytest>=8", "scikit-learn>=1.4", "setuptools>=70.1"]
+TEST = ["pytest>=8", "pytest-xdist>=3.6", "scikit-learn>=1.4", "setuptools>=70.1"]
 DEV = [*TEST, "ruff>=0.6", "build>=1.2"]
 
 setup(

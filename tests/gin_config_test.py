@@ -79,7 +79,15 @@ class ShippedFilesTest(parameterized.TestCase):
         bindings = [line for line in text.splitlines() if " = " in line and not line.startswith("#")]
         self.assertLessEqual(len(bindings), 25)
 
-    @parameterized.parameters(*((name,) for name in EXPERIMENTS))
+    @parameterized.parameters(*((name,) for name in EXPERIMENTS if not name.endswith("_tpu.gin")))
+    def test_with_smoke_every_file_of_a_network_is_the_same_experiment(self, name):
+        """So that the runs of the TPU files below are runs of all files."""
+        gin_config.parse([name, "gin/smoke.gin"])
+        experiment = Experiment()
+        gin_config.parse([f"{name.rsplit('_', 1)[0]}_tpu.gin", "gin/smoke.gin"])
+        self.assertEqual(experiment, Experiment())
+
+    @parameterized.parameters(*((name,) for name in EXPERIMENTS if name.endswith("_tpu.gin")))
     def test_runs_two_steps_and_an_evaluation(self, name):
         gin_config.parse([name, "gin/smoke.gin"])
         experiment = Experiment()
