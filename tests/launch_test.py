@@ -45,6 +45,8 @@ WRONG = {
     "wrong_type": (CPU, ["Experiment.seed = '1'"], {}, 2, "'1' is a string"),
     "unreachable": (CPU, ["step_decay.decay = 0.2"], {}, 2, "nothing in this experiment uses"),
     "unknown_network": (CPU, ["Experiment.model = @resnet51"], {}, 2, "no such configurable; did you mean resnet"),
+    "empty_workdir": (CPU, [], {"workdir": ""}, 2, "--workdir= is empty"),
+    "empty_data_dir": (CPU, [], {"data_dir": ""}, 2, "--data_dir= is empty"),
     # Numbers.
     "two_batches": (CPU, [flag("per_replica_batch_size", 4)], {}, 2, "exactly one"),
     "two_lengths": (CPU, [flag("train_epochs", 2)], {}, 2, "exactly one"),
@@ -157,7 +159,8 @@ class FromPythonTest(absltest.TestCase):
         """Other replicas and precisions each time, and the first one's weights again at the end."""
         weights = []
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-            for i, other in enumerate(([], [flag("cpu_replicas", 2), flag("precision", "'mixed_bfloat16'")], [])):
+            second = [flag("cpu_replicas", 2), flag("precision", "'mixed_bfloat16'"), flag("microbatches", 2)]
+            for i, other in enumerate(([], second, [])):
                 result = zoo.train(
                     "gin/resnet_cpu.gin", [*SMALL, *other], workdir=f"{folder}/run{i}", data_dir=f"{folder}/data"
                 )

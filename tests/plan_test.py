@@ -67,10 +67,12 @@ class DescribeTest(absltest.TestCase):
 
 
 class RecordTest(absltest.TestCase):
-    def record(self, **changes):
-        experiment = tiny.experiment(**changes)
+    def record(self, experiment=tiny.experiment, **changes):
+        experiment = experiment(**changes)
         data = experiment.create_data("")
-        return record(experiment, Plan.of(experiment, data, 1), data)
+        choice = experiment.create_strategy()
+        plan = Plan.of(experiment, data, choice.replicas)
+        return record(experiment, plan, data, build(experiment, choice.strategy, total_steps=plan.total_steps))
 
     def test_functions_are_told_apart_by_name_and_options(self):
         rates = (functools.partial(step_decay, decay=decay) for decay in (0.1, 0.2))
@@ -78,9 +80,17 @@ class RecordTest(absltest.TestCase):
         self.assertEqual((a, b), ("@step_decay(decay=0.1)", "@step_decay(decay=0.2)"))
 
     def test_where_it_runs_is_not_in_it(self):
-        self.assertEqual(self.record(), self.record(accelerator="auto", steps_per_loop=7, microbatches=2))
+        self.assertEqual(self.record(), self.record(accelerator="auto", allow_cpu=True, steps_per_loop=7))
         self.assertNotEqual(self.record(), self.record(seed=1))
         self.assertNotEqual(self.record(), self.record(train_examples=48))
+
+    def test_what_changes_the_statistics_of_batches_is_in_it(self):
+        """Local batch normalization of two halves is another training, wherever the halves are."""
+        one, replicas, parts = (self.record(**c) for c in ({}, {"cpu_replicas": 2}, {"microbatches": 2}))
+        self.assertEqual(replicas, parts)
+        self.assertEqual({name for name in one if one[name] != parts[name]}, {"examples normalized together"})
+        one, parts = (self.record(tiny.text_experiment, microbatches=n) for n in (1, 2))
+        self.assertEqual(one, parts)
 
 
 class WarningsTest(absltest.TestCase):

@@ -1,5 +1,8 @@
 """What is ordered is what runs, or an error that says what to do."""
 
+import os
+from unittest import mock
+
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
@@ -25,6 +28,13 @@ class NoAcceleratorTest(absltest.TestCase):
     def test_tpu_is_an_order(self):
         with self.assertRaisesRegex(NoDevice, "'tpu': there is no TPU here"):
             create_strategy("tpu", allow_cpu=True)
+
+    def test_auto_does_not_pass_over_a_tpu_that_the_environment_names(self):
+        with (
+            mock.patch.dict(os.environ, {"TPU_NAME": "mine"}),
+            self.assertRaisesRegex(UserError, "'auto': TPU_NAME speaks of a TPU.*bind Experiment.tpu"),
+        ):
+            create_strategy("auto", allow_cpu=True)
 
 
 class CpuTest(parameterized.TestCase):

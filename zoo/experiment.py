@@ -213,10 +213,10 @@ def build(
     for layer in (*model.layers, *averaged.layers):
         if hasattr(layer, "cudnn"):
             layer.cudnn = not jit_compile and _cudnn(experiment, strategy)
-    if experiment.microbatches > 1 and not jit_compile:
-        # Grappler's memory optimizer makes temporary variables of larger sums, which collide in a loop inside the device loop
-        # (AlreadyExistsError); it has no switch of its own.
-        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    # Grappler's memory optimizer makes temporary variables of larger sums, which collide in a loop inside the device loop
+    # (AlreadyExistsError); it has no switch of its own.
+    loops = experiment.microbatches > 1 and not jit_compile
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": loops})
     learning_rate = experiment.learning_rate(global_batch_size=global_batch_size, total_steps=total_steps)
     gradients = steps.make_gradients(
         model,

@@ -4,6 +4,7 @@ import typing
 from collections.abc import Sequence
 
 from zoo import devices, gin_config
+from zoo.guards import check
 
 if typing.TYPE_CHECKING:
     from zoo.train_and_evaluate import Result
@@ -36,6 +37,8 @@ def launch(
     Raises:
       UserError: on a mistake, before any device work where that is possible.
     """
+    for name, value in (("workdir", workdir), ("data_dir", data_dir)):
+        check(value != "", f"--{name}= is empty: name a folder, or leave it out.")
     if command is None:
         flags = [f"--gin_file={name}" for name in gin_files] + [f"--gin_bindings={text}" for text in gin_bindings]
         command = ["python", "-m", "zoo.train", *flags]

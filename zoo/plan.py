@@ -135,15 +135,27 @@ FREE = {
 }
 
 
-def record(experiment: Experiment, plan: Plan, data: Data) -> dict[str, str]:
+def record(experiment: Experiment, plan: Plan, data: Data, program: Program) -> dict[str, str]:
     """What makes a run this run and no other: all that its training follows from, by name, as text."""
     values = {f"Experiment.{name}": value for name, value in vars(experiment).items() if name not in FREE}
     values |= {"global batch": plan.global_batch_size, "total steps": plan.total_steps}
     values |= {"training examples": data.train.num_examples, "classes": _digest(data.labels)}
-    values |= {"vocabulary": _digest(data.vocabulary)}
+    values |= {
+        "vocabulary": _digest(data.vocabulary),
+        "examples normalized together": _normalized(experiment, plan, program),
+    }
     operative = gin_checks.read_text(gin.operative_config_str()).bindings
     values |= {b.key: b.value for b in operative if b.configurable != gin_checks.ROOT}
     return {name: _text(value) for name, value in values.items()}
+
+
+def _normalized(experiment: Experiment, plan: Plan, program: Program) -> int | None:
+    """Examples that share their statistics in batch normalization: fewer on more replicas and in more microbatches."""
+    synchronized = {layer.synchronized for layer in program.state.model.layers if hasattr(layer, "synchronized")}
+    if not synchronized:
+        return None
+    together = program.batch_spec[0].shape[0] if False in synchronized else plan.global_batch_size
+    return together // experiment.microbatches
 
 
 def _digest(words: tuple[str, ...] | None) -> str:

@@ -56,6 +56,14 @@ def create_strategy(
     )
     if accelerator == "tpu" or (accelerator == "auto" and (tpu != "local" or _tpu_is_attached())):
         return _tpu(tpu, tpu_zone, tpu_project, "ordered" if accelerator == "tpu" else "auto found a TPU")
+    if accelerator == "auto":
+        signs = devices.look().tpu
+        check(
+            not signs,
+            f"Experiment.accelerator = 'auto': {', '.join(signs)} speaks of a TPU, but TensorFlow sees none on this machine. For "
+            "one that is elsewhere, bind Experiment.tpu to its name; to do without it, bind Experiment.accelerator = 'gpu' or "
+            "'cpu', or unset the variable.",
+        )
     if accelerator != "cpu":
         gpus, nodes = tf.config.list_physical_devices("GPU"), devices.look().gpu
         if gpus:

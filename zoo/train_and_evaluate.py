@@ -47,7 +47,7 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
         guards.check_disk(workdir, (experiment.keep_checkpoints + 1) * checkpoint_bytes(program), "checkpoints")
         if not checkpoint_paths(workdir):
             _initialize(experiment, choice.strategy, data, program)
-        run = record(experiment, plan, data)
+        run = record(experiment, plan, data, program)
         guards.check_workdir(workdir, run)
         guards.claim_workdir(workdir, run)
         gin_config.write(workdir)

@@ -9,7 +9,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 def make_fake(args: argparse.Namespace) -> None:
     from zoo.data.fake_imagenet import write_fake_imagenet
+    from zoo.guards import check
 
+    check(bool(args.out), "--out= is empty: name a folder.")
     options = {name: value for name, value in vars(args).items() if name not in ("command", "out")}
     write_fake_imagenet(args.out, **options)
     print(f"{args.out}: {args.train_images:,} training and {args.validation_images:,} validation images.")
