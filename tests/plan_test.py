@@ -3,7 +3,7 @@
 import functools
 
 import keras
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from tests import tiny
 from zoo.experiment import build
@@ -12,8 +12,8 @@ from zoo.plan import Plan, checkpoint_bytes, describe, memory_bytes, record, war
 from zoo.strategy import create_strategy
 
 
-class PlanTest(absltest.TestCase):
-    PLAN = Plan(16, 50, 10.0, 20, 15, 7)
+class PlanTest(parameterized.TestCase):
+    PLAN = Plan(16, 50, 10.0, 2, 15, 7)
 
     def test_loops_end_at_every_boundary(self):
         step, ends = 0, []
@@ -26,10 +26,25 @@ class PlanTest(absltest.TestCase):
         plan = Plan(16, 50, 10.0, 1000, 1000, 7)
         self.assertEqual((plan.loop_end(42), plan.loop_end(49)), (49, 50))
 
+    @parameterized.parameters(
+        (406.25, 1, 1625, [406, 812, 1218, 1625]),  # the last is the run's end, not one step before it
+        (2.5, 1, 10, [2, 5, 7, 10]),
+        (0.4, 1, 3, [1, 2, 3]),
+        (10.0, 0.25, 10, [2, 5, 7, 10]),
+        (10.0, 4, 10, [10]),
+    )
+    def test_evaluations(self, steps_per_epoch, every, total, expected):
+        plan = Plan(16, total, steps_per_epoch, every, 10_000, 10_000)
+        self.assertEqual([step for step in range(1, total + 1) if plan.evaluates_at(step)], expected)
+        ends, step = [], 0
+        while step < total:
+            ends.append(step := plan.loop_end(step))
+        self.assertEqual(ends, expected)
+
     def test_steps_of_epochs(self):
         experiment = tiny.experiment(train_steps=None, train_epochs=2.5)
         plan = Plan.of(experiment, experiment.create_data(""), 1)
-        self.assertEqual((plan.total_steps, plan.steps_per_epoch, plan.eval_every_steps), (10, 4.0, 4))
+        self.assertEqual((plan.total_steps, plan.steps_per_epoch, plan.eval_every_epochs), (10, 4.0, 1.0))
 
 
 class EstimateTest(absltest.TestCase):
@@ -58,7 +73,7 @@ class DescribeTest(absltest.TestCase):
             "REHEARSAL",
             "resnet, 4,908 trainable parameters, input (16, 16, 3), 4 classes",
             "16 over 2 replica(s), 8 each, in 2 microbatches",
-            "20 steps = 5 epochs; evaluation every 4 steps, checkpoint every 8, 3 steps per device loop",
+            "20 steps = 5 epochs; evaluation every 1 epoch(s), checkpoint every 8, 3 steps per device loop",
             "float32; XLA: off; seed 0",
             "FusedBatchNormV3 in 9 layers; those of Keras elsewhere",
             "GB per replica",
@@ -96,9 +111,9 @@ class RecordTest(absltest.TestCase):
 class WarningsTest(absltest.TestCase):
     def test_batch_norm_that_has_not_settled(self):
         model = tiny.resnet_model(16, 4, norm_momentum=0.99)
-        self.assertRegex(warnings(Plan(16, 50, 10.0, 20, 15, 7), model)[0], "momentum 0.99 keeps 61% .* after 50 steps")
-        self.assertEqual(warnings(Plan(16, 500, 10.0, 20, 15, 7), model), [])
-        self.assertEqual(warnings(Plan(16, 1, 10.0, 20, 15, 7), tiny.plain_model(16, 4)), [])
+        self.assertRegex(warnings(Plan(16, 50, 10.0, 2, 15, 7), model)[0], "momentum 0.99 keeps 61% .* after 50 steps")
+        self.assertEqual(warnings(Plan(16, 500, 10.0, 2, 15, 7), model), [])
+        self.assertEqual(warnings(Plan(16, 1, 10.0, 2, 15, 7), tiny.plain_model(16, 4)), [])
 
 
 if __name__ == "__main__":

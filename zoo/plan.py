@@ -24,7 +24,7 @@ class Plan:
     global_batch_size: int
     total_steps: int
     steps_per_epoch: float
-    eval_every_steps: int
+    eval_every_epochs: float
     checkpoint_every_steps: int
     steps_per_loop: int
 
@@ -36,7 +36,7 @@ class Plan:
             global_batch_size=batch,
             total_steps=experiment.train_steps or max(1, int(experiment.train_epochs * steps_per_epoch)),
             steps_per_epoch=steps_per_epoch,
-            eval_every_steps=max(1, round(experiment.eval_every_epochs * steps_per_epoch)),
+            eval_every_epochs=experiment.eval_every_epochs,
             checkpoint_every_steps=experiment.checkpoint_every_steps,
             steps_per_loop=experiment.steps_per_loop,
         )
@@ -46,11 +46,17 @@ class Plan:
 
         A function of the step alone: a continued run has the same loops, and so the same rows, as an uninterrupted one.
         """
-        every = (self.steps_per_loop, self.eval_every_steps, self.checkpoint_every_steps)
-        return min(self.total_steps, *((step // n + 1) * n for n in every))
+        every = (self.steps_per_loop, self.checkpoint_every_steps)
+        return min(self.total_steps, self._evaluation_after(step), *((step // n + 1) * n for n in every))
 
     def evaluates_at(self, step: int) -> bool:
-        return step % self.eval_every_steps == 0 or step == self.total_steps
+        return step == self._evaluation_after(step - 1) or step == self.total_steps
+
+    def _evaluation_after(self, step: int) -> int:
+        """The first evaluation after `step`: the ends of epochs, each rounded by itself, so that the last is the run's."""
+        count = max(1, int((step + 1) / (self.eval_every_epochs * self.steps_per_epoch)))
+        ends = (int(n * self.eval_every_epochs * self.steps_per_epoch) for n in (count, count + 1, count + 2))
+        return next((end for end in ends if end > step), step + 1)
 
     def saves_at(self, step: int) -> bool:
         return step % self.checkpoint_every_steps == 0 or step == self.total_steps
@@ -99,7 +105,7 @@ def describe(experiment: Experiment, choice: Choice, data: Data, plan: Plan, pro
         f"Evaluation: {data.evaluation.description}",
         f"Batch:      {plan.global_batch_size} over {choice.replicas} replica(s), {per_replica} each"
         + (f", in {experiment.microbatches} microbatches" if experiment.microbatches > 1 else ""),
-        f"Length:     {plan.total_steps:,} steps = {epochs:.4g} epochs; evaluation every {plan.eval_every_steps:,} steps, "
+        f"Length:     {plan.total_steps:,} steps = {epochs:.4g} epochs; evaluation every {plan.eval_every_epochs:g} epoch(s), "
         f"checkpoint every {plan.checkpoint_every_steps:,}, {plan.steps_per_loop:,} steps per device loop",
         f"Precision:  {experiment.precision}; XLA: {xla}; seed {experiment.seed}",
         f"Kernels:    {_kernels(model)}",
