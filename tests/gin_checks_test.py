@@ -106,6 +106,12 @@ class RightTest(absltest.TestCase):
         """resnet50's bindings are of no use then, but they are no mistake."""
         gin_config.parse(["gin/resnet_tpu.gin"], ["Experiment.model = @resnet18", "resnet18.variant = 'v1'"])
 
+    def test_an_included_recipe_whose_model_is_replaced(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".gin") as file:
+            file.write("include 'gin/resnet_tpu.gin'\nExperiment.model = @resnet18\n")
+            file.flush()
+            gin_config.parse([file.name])
+
     def test_macros_and_scopes_that_are_used(self):
         gin_config.parse(
             ["gin/resnet_tpu.gin"],

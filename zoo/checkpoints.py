@@ -7,6 +7,7 @@ import sys
 import keras
 import tensorflow as tf
 
+from zoo import timing
 from zoo.guards import UserError, check, first_line
 from zoo.step import State
 
@@ -68,6 +69,7 @@ class Checkpoints:
 
     def save(self) -> str:
         """Writes a checkpoint of the current step, deletes the oldest beyond those to keep; returns its path."""
+        timing.not_in_window("a checkpoint")
         path = os.path.join(self._folder, f"ckpt-{self.step()}")
         self._checkpoint.write(path)
         paths = [*(other for other in self.paths() if other != path), path]

@@ -41,25 +41,6 @@ def versions() -> dict[str, str]:
     return found
 
 
-def matrix_product_rate(size: int, dtype: str, seconds: float = 2.0) -> float:
-    """Floating-point operations per second of square matrix products, the best of several."""
-    import tensorflow as tf
-
-    a = tf.cast(tf.random.stateless_uniform([size, size], [0, 1]), dtype)
-
-    @tf.function
-    def product(x):
-        return tf.reduce_sum(tf.cast(tf.linalg.matmul(x, a), tf.float32))
-
-    float(product(a))
-    best, started = float("inf"), time.perf_counter()
-    while time.perf_counter() - started < seconds:
-        before = time.perf_counter()
-        float(product(a))
-        best = min(best, time.perf_counter() - before)
-    return 2 * size**3 / best
-
-
 def small_run(model: Callable, base_learning_rate: float = 0.001, **changes):
     """An experiment of seconds on synthetic images or texts."""
     from zoo.experiment import Experiment
@@ -198,6 +179,8 @@ def main() -> None:
         print(f"       {chosen[0]}")
 
     def products():
+        from zoo.benchmark.hardware import matrix_product_rate
+
         size = 1024 if chosen[0].accelerator == "cpu" else 8192
         with chosen[0].strategy.scope():
             rates = {dtype: matrix_product_rate(size, dtype) for dtype in ("float32", "bfloat16")}

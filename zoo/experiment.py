@@ -64,6 +64,9 @@ class Experiment:
       tpu: which TPU.
       tpu_zone: its zone.
       tpu_project: its project.
+      target_top1: training ends at the first evaluation that reaches it; None trains to the end.
+      usd_per_hour: what an hour of the whole machine costs, for figures in dollars; None takes what zoo/benchmark/prices.csv
+        says, where it says so of the whole machine.
       rehearsal: whether this is a shrunken run that only shows that the real one would work.
     """
 
@@ -104,6 +107,8 @@ class Experiment:
     tpu: str = "local"
     tpu_zone: str | None = None
     tpu_project: str | None = None
+    target_top1: float | None = None
+    usd_per_hour: float | None = None
     rehearsal: bool = False
 
     def create_strategy(self) -> Choice:

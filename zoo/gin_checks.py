@@ -47,7 +47,7 @@ class Binding:
     configurable: str
     parameter: str
     value: Any
-    origin: str  # the top-level file, or --gin_bindings
+    origin: str  # the file, or --gin_bindings
     where: str  # file and line
     text: str
 
@@ -82,7 +82,7 @@ def read(paths: Sequence[str], bindings: Sequence[str], find_file: Callable[[str
     """
     found = Statements()
     for path in paths:
-        _read_file(path, path, find_file, found)
+        _read_file(path, find_file, found)
     for text in bindings:
         _parse(text, f"--gin_bindings={text!r}", "--gin_bindings", find_file, found)
     return found
@@ -163,11 +163,11 @@ def flatten(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _read_file(path: str, origin: str, find_file: Callable[[str], str], found: Statements) -> None:
+def _read_file(path: str, find_file: Callable[[str], str], found: Statements) -> None:
     with open(path, encoding="utf-8") as file:
         text = file.read()
     before = len(found.bindings)
-    _parse(text, relative(path), origin, find_file, found)
+    _parse(text, relative(path), path, find_file, found)
     first = {}
     for binding in found.bindings[before:]:
         if binding.where.rpartition(":")[0] != relative(path):
@@ -188,7 +188,7 @@ def _parse(text: str, name: str, origin: str, find_file: Callable[[str], str], f
         for statement in config_parser.ConfigParser(text, _Delegate()):
             place = where(statement.location.line_num)
             if isinstance(statement, config_parser.IncludeStatement):
-                _read_file(find_file(statement.filename), origin, find_file, found)
+                _read_file(find_file(statement.filename), find_file, found)
             elif isinstance(statement, config_parser.ImportStatement):
                 found.imports.append(statement.module)
             elif isinstance(statement, config_parser.BindingStatement):

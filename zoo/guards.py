@@ -63,6 +63,7 @@ def check_experiment(experiment) -> None:
         "train_steps",
         "clip_norm",
         "eval_every_epochs",
+        "usd_per_hour",
     ):
         value = getattr(e, name)
         check(value is None or value > 0, f"Experiment.{name} = {value}: must be positive.")
@@ -71,6 +72,10 @@ def check_experiment(experiment) -> None:
     check(
         e.average_decay is None or 0 < e.average_decay < 1,
         f"Experiment.average_decay = {e.average_decay}: must lie between 0 and 1, or be None.",
+    )
+    check(
+        e.target_top1 is None or 0 < e.target_top1 <= 1,
+        f"Experiment.target_top1 = {e.target_top1}: must be a share, such as 0.759, or None.",
     )
     check(e.aux_loss_weight >= 0, f"Experiment.aux_loss_weight = {e.aux_loss_weight}: must not be negative.")
     check(

@@ -108,7 +108,7 @@ def describe(experiment: Experiment, choice: Choice, data: Data, plan: Plan, pro
         f"Length:     {plan.total_steps:,} steps = {epochs:.4g} epochs; evaluation every {plan.eval_every_epochs:g} epoch(s), "
         f"checkpoint every {plan.checkpoint_every_steps:,}, {plan.steps_per_loop:,} steps per device loop",
         f"Precision:  {experiment.precision}; XLA: {xla}; seed {experiment.seed}",
-        f"Kernels:    {_kernels(model)}",
+        f"Kernels:    {kernels(model)}",
         f"Memory:     about {_gb(fixed)} per replica for weights, slots and gradients, and up to {_gb(activations)} for "
         "activations (estimated)",
     ]
@@ -136,7 +136,14 @@ def warnings(plan: Plan, model: keras.Model) -> list[str]:
 # What may change between two starts of one run: it changes nothing of the training but where and how it is shown.
 FREE = {
     *("accelerator", "allow_cpu", "cpu_replicas", "tpu", "tpu_zone", "tpu_project", "xla", "microbatches"),
-    *("checkpoint_every_steps", "keep_checkpoints", "steps_per_loop", "eval_every_epochs"),
+    *(
+        "checkpoint_every_steps",
+        "keep_checkpoints",
+        "steps_per_loop",
+        "eval_every_epochs",
+        "target_top1",
+        "usd_per_hour",
+    ),
     *("global_batch_size", "per_replica_batch_size", "train_examples", "train_epochs", "train_steps"),  # see `record`
 }
 
@@ -179,7 +186,7 @@ def _text(value) -> str:
     return f"@{value.__name__}" if callable(value) else gin_checks.shown(value)
 
 
-def _kernels(model: keras.Model) -> str:
+def kernels(model: keras.Model) -> str:
     """The special kernels of zoo's own layers."""
     counts = collections.Counter(
         layer.kernel for layer in model.layers if hasattr(layer, "kernel") and hasattr(layer, "stock")

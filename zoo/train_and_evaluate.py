@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from zoo import gin_config, guards
+from zoo import gin_config, guards, timing
 from zoo.checkpoints import Checkpoints, checkpoint_paths
 from zoo.experiment import Experiment, Program, build
 from zoo.init_from import load_weights
@@ -42,8 +42,8 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
     guards.check_experiment(experiment)
     choice = experiment.create_strategy()
     print(f"Strategy:   {choice}", flush=True)
-    with _explaining(experiment, choice):
-        data, plan, program = _prepare(experiment, choice, data_dir)
+    with explaining(experiment, choice):
+        data, plan, program = prepare(experiment, choice, data_dir)
         guards.check_disk(workdir, (experiment.keep_checkpoints + 1) * checkpoint_bytes(program), "checkpoints")
         if not checkpoint_paths(workdir):
             _initialize(experiment, choice.strategy, data, program)
@@ -85,7 +85,7 @@ def _initialize(experiment: Experiment, strategy: tf.distribute.Strategy, data: 
 
 
 @contextlib.contextmanager
-def _explaining(experiment: Experiment, choice: Choice):
+def explaining(experiment: Experiment, choice: Choice):
     """Turns errors of TensorFlow and of the system inside that a user can mend into a `UserError`."""
     try:
         yield
@@ -94,8 +94,12 @@ def _explaining(experiment: Experiment, choice: Choice):
         raise guards.explain(error, experiment, rows) or error from error
 
 
-def _prepare(experiment: Experiment, choice: Choice, data_dir: str, write: bool = True) -> tuple[Data, Plan, Program]:
-    """Opens the data and builds the steps, each checked against the other. Fake data are written if `write`."""
+def prepare(experiment: Experiment, choice: Choice, data_dir: str, write: bool = True) -> tuple[Data, Plan, Program]:
+    """Opens the data and builds the steps, each checked against the other. Fake data are written if `write`.
+
+    Raises:
+      UserError: if they do not go together.
+    """
     guards.check_batch(experiment, choice.replicas)
     with guards.reading_data():
         data = experiment.create_data(data_dir, write)
@@ -138,10 +142,10 @@ def _train(
     compiled = False
     while step < plan.total_steps:
         end = plan.loop_end(step)
-        started = time.perf_counter()
-        with bar.waiting("Compiling the first steps") if not compiled else contextlib.nullcontext():
+        waiting = bar.waiting("Compiling the first steps") if not compiled else contextlib.nullcontext()
+        with timing.window() as window, waiting:
             totals = {name: value.numpy() for name, value in train_loop(batches, tf.constant(end - step)).items()}
-        seconds = time.perf_counter() - started if compiled else None
+        seconds = window.seconds if compiled else None
         values = _train_values(experiment, step, end, totals, plan, checkpoints)
         metrics.write(end, "train", values)
         if seconds is not None:
@@ -190,6 +194,7 @@ def _diverged(step: int, sign: str, checkpoints: Checkpoints) -> guards.Diverged
 
 def evaluate(source: Source, strategy: tf.distribute.Strategy, eval_loop, plan: Plan) -> dict[str, float]:
     """Mean loss, top-1 and top-5 over every example of `source` once, and their number."""
+    timing.not_in_window("an evaluation")
     batches: Iterator = pipeline.eval_iterator(source, strategy, global_batch_size=plan.global_batch_size)
     left, sums = pipeline.eval_steps(source, plan.global_batch_size), {}
     while left:
@@ -215,8 +220,8 @@ def dry_run(experiment: Experiment, data_dir: str) -> None:
         missing = error
         choice = create_strategy("cpu")
         print("Strategy:   not decided, for want of a device; the figures below are those of a single replica")
-    with _explaining(experiment, choice):
-        data, plan, program = _prepare(experiment, choice, data_dir, write=False)
+    with explaining(experiment, choice):
+        data, plan, program = prepare(experiment, choice, data_dir, write=False)
         _initialize(experiment, choice.strategy, data, program)
         print(describe(experiment, choice, data, plan, program), flush=True)
         if missing:

@@ -175,6 +175,16 @@ def eval_iterator(source: Source, strategy: tf.distribute.Strategy, *, global_ba
     )
 
 
+def endless_eval_iterator(source: Source, strategy: tf.distribute.Strategy, *, global_batch_size: int) -> Iterator:
+    """One evaluation after the other, for measuring; a resident source repeats its first batch, which lies on the device."""
+
+    def dataset(context):
+        return eval_dataset(source, global_batch_size=global_batch_size, context=context).repeat()
+
+    batches = iter(strategy.distribute_datasets_from_function(dataset))
+    return Resident(next(batches)) if source.resident else batches
+
+
 def check_inputs(source: Source, model: keras.Model) -> None:
     """Checks that a network takes what the data give.
 

@@ -1,0 +1,1 @@
+"""`python -m zoo.benchmark`: how fast an experiment trains on this machine, what bounds it, and what it costs."""
