@@ -29,7 +29,7 @@ class MetricsTest(absltest.TestCase):
         metrics = Metrics(self.workdir, 0)
         for step in (5, 10, 15):
             metrics.write(step, "train", {"loss": 1 / step})
-            metrics.write_timing(step, {"examples_per_second": 2.0 * step})
+            metrics.write_timing(step, "train", {"examples_per_second": 2.0 * step})
         metrics.write(15, "validation", {"top1": 0.5})
         metrics.close()
 

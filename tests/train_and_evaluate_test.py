@@ -80,7 +80,8 @@ class RunTest(parameterized.TestCase):
             timing = [json.loads(line) for line in file]
         written = [row for row in rows(self.workdir) if row["split"] == "train"]
         self.assertEqual([row["step"] for row in written][-2:], [49, 50])
-        for split, expected in (("train", written + timing), ("validation", rows(self.workdir))):
+        for split in ("train", "validation"):
+            expected = [row for row in rows(self.workdir) + timing if row["split"] == split]
             board = os.path.join(self.workdir, "tensorboard", split)
             events = EventAccumulator(board, size_guidance={"tensors": 0}).Reload()
             scalars = [tag for tag in events.Tags()["tensors"] if "." not in tag and tag != "augmented inputs"]
@@ -89,11 +90,42 @@ class RunTest(parameterized.TestCase):
                 shown = [(e.step, tf.make_ndarray(e.tensor_proto).item()) for e in events.Tensors(tag)]
                 steps = [step for step, _ in shown]
                 self.assertEqual(steps, sorted(set(steps)))
-                of_files = [(row["step"], row[tag]) for row in expected if row["split"] == split and tag in row]
+                of_files = [(row["step"], row[tag]) for row in expected if tag in row]
                 np.testing.assert_allclose(shown, of_files, rtol=1e-6)
         events = EventAccumulator(os.path.join(self.workdir, "tensorboard", "train")).Reload()
         self.assertContainsSubset({"config.gin", "operative_config.gin", "augmented inputs"}, events.Tags()["tensors"])
-        self.assertTrue(all(row["examples_per_second"] > 0 for row in timing))
+        compiles, *steady = [row for row in timing if row["split"] == "train"]
+        self.assertTrue(compiles["compiles"])
+        self.assertNotIn("examples_per_second", compiles)
+        self.assertTrue(all(row["examples_per_second"] > 0 for row in steady))
+        clock = [row["clock"] for row in timing]
+        self.assertEqual(clock, sorted(clock))
+        self.assertLess(sum(row["seconds"] for row in timing), clock[-1])
+
+    def test_a_target(self):
+        """Training ends at the first evaluation that reaches it, and a second start finds it reached."""
+        experiment = tiny.experiment(target_top1=0.01, usd_per_hour=3600.0, checkpoint_every_steps=100)
+        result = train_and_evaluate(experiment, workdir=self.workdir)
+        self.assertEqual(result.steps, 4)
+        with open(os.path.join(self.workdir, "result.json")) as file:
+            row = json.load(file)
+        self.assertTrue(row["reached"])
+        self.assertEqual(
+            (row["steps"], row["epochs"], row["examples"], row["top1"]), (4, 1.0, 64, result.validation["top1"])
+        )
+        with open(os.path.join(self.workdir, "timing.jsonl")) as file:
+            last = [json.loads(line) for line in file][-1]
+        self.assertEqual((last["split"], last["step"]), ("validation", 4))
+        self.assertAlmostEqual(row["hours"] * 3600, last["clock"])
+        self.assertAlmostEqual(row["usd"], last["clock"])  # a dollar a second
+        self.assertGreater(row["compile_seconds"], 0.3 * last["clock"])
+        self.assertLess(row["compile_seconds"], last["clock"])
+        self.assertEqual(train_and_evaluate(experiment, workdir=self.workdir), result)
+        # A higher target goes on where it ended, and the clock with it.
+        experiment = dataclasses.replace(experiment, target_top1=1.0, train_steps=20)
+        self.assertEqual(train_and_evaluate(experiment, workdir=self.workdir).steps, 20)
+        with open(os.path.join(self.workdir, "result.json")) as file:
+            self.assertGreater(json.load(file)["hours"] * 3600, last["clock"] + 0.1)
 
     def test_the_last_checkpoints_are_kept(self):
         train_and_evaluate(tiny.experiment(keep_checkpoints=2), workdir=self.workdir)
@@ -175,11 +207,15 @@ class RunTest(parameterized.TestCase):
         train_and_evaluate(tiny.experiment(train_steps=1), workdir=self.workdir)
 
     def test_other_devices_and_intervals_go_on_with_it(self):
-        first = train_and_evaluate(tiny.experiment(train_steps=4), workdir=self.workdir)
-        again = train_and_evaluate(
-            tiny.experiment(train_steps=4, cpu_replicas=2, steps_per_loop=2, keep_checkpoints=1), workdir=self.workdir
-        )
+        """Unless fewer examples would be normalized together."""
+        experiment = tiny.experiment(train_steps=4, model=tiny.plain_model)
+        first = train_and_evaluate(experiment, workdir=self.workdir)
+        other = {"cpu_replicas": 2, "steps_per_loop": 2, "keep_checkpoints": 1}
+        again = train_and_evaluate(dataclasses.replace(experiment, **other), workdir=self.workdir)
         self.assertEqual(again, first)
+        train_and_evaluate(tiny.experiment(train_steps=4), workdir=self.workdir + "2")
+        with self.assertRaisesRegex(UserError, "examples normalized together is 16 there, 8 here"):
+            train_and_evaluate(tiny.experiment(train_steps=4, **other), workdir=self.workdir + "2")
 
     @parameterized.named_parameters(
         ("images", tiny.experiment(model=tiny.two_headed_model, average_decay=0.9, optimizer=rmsprop)),

@@ -29,7 +29,16 @@ PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 RECORD = "experiment.json"
 # What a run writes, and what a folder must not hold that is no run's: some of it is overwritten, some deleted.
 WRITTEN = {
-    *("checkpoints", "metrics.jsonl", "timing.jsonl", "tensorboard", "model.keras", "labels.txt", "vocabulary.txt"),
+    *(
+        "checkpoints",
+        "metrics.jsonl",
+        "timing.jsonl",
+        "tensorboard",
+        "model.keras",
+        "labels.txt",
+        "vocabulary.txt",
+        "result.json",
+    ),
     *("config.gin", "operative_config.gin"),
 }
 INTERRUPTED = 75  # EX_TEMPFAIL: the same command goes on from the last checkpoint

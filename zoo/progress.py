@@ -1,6 +1,7 @@
 """What a run leaves to read and what it shows while it lasts."""
 
 import contextlib
+import itertools
 import json
 import os
 import sys
@@ -15,12 +16,17 @@ class Metrics:
     """The records of a run, a row per device loop and per evaluation.
 
     `metrics.jsonl` holds what training computed and nothing of the clock: a run that was killed and continued leaves the
-    very same file as one that was not. `timing.jsonl` holds seconds and examples per second. TensorBoard's event files
+    very same file as one that was not. `timing.jsonl` holds what the clock said. TensorBoard's event files
     under `tensorboard/` hold both, and are written anew from them when a run is continued.
 
     Args:
       workdir: of the run.
       step: that the run goes on from; rows beyond it are cut off, since they will be written again.
+
+    Attributes:
+      rows: of metrics.jsonl.
+      timing: rows of timing.jsonl.
+      seconds_before: what the clock said when the run ended that is gone on with, rows that are cut off included.
     """
 
     def __init__(self, workdir: str, step: int):
@@ -28,7 +34,9 @@ class Metrics:
         self._path = os.path.join(workdir, "metrics.jsonl")
         self.rows = _cut(self._path, step)
         timing_path = os.path.join(workdir, "timing.jsonl")
-        timing = _cut(timing_path, step)
+        last = _whole_lines(timing_path)[-1:]
+        self.seconds_before = json.loads(last[0]).get("clock", 0.0) if last else 0.0
+        self.timing = _cut(timing_path, step)
         self._files = {path: tf.io.gfile.GFile(path, "a") for path in (self._path, timing_path)}
         self._timing_path = timing_path
         board = os.path.join(workdir, "tensorboard")
@@ -37,7 +45,7 @@ class Metrics:
         self._writers = {
             split: tf.summary.create_file_writer(os.path.join(board, split)) for split in ("train", "validation")
         }
-        for row in self.rows + timing:
+        for row in self.rows + self.timing:
             self._show(row)
 
     def write(self, step: int, split: str, values: dict[str, float]) -> None:
@@ -46,9 +54,11 @@ class Metrics:
         self.rows.append(row)
         self._append(self._path, row)
 
-    def write_timing(self, step: int, values: dict[str, float]) -> None:
+    def write_timing(self, step: int, split: str, values: dict[str, float]) -> None:
         """Adds a row to timing.jsonl."""
-        self._append(self._timing_path, {"step": step, "split": "train"} | values)
+        row = {"step": step, "split": split} | values
+        self.timing.append(row)
+        self._append(self._timing_path, row)
 
     def show_configuration(self) -> None:
         """Puts the configuration that is in the workdir into TensorBoard, as text."""
@@ -79,25 +89,28 @@ class Metrics:
     def _show(self, row: dict) -> None:
         with self._writers[row["split"]].as_default():
             for name, value in row.items():
-                if name not in ("step", "split"):
+                if name not in ("step", "split", "compiles"):
                     tf.summary.scalar(name, value, step=row["step"])
+
+
+def _whole_lines(path: str) -> list[str]:
+    """Lines of a file but for a last one that was not written whole."""
+    if not tf.io.gfile.exists(path):
+        return []
+    with tf.io.gfile.GFile(path) as file:
+        return [line for line in file.read().splitlines(keepends=True) if line.endswith("\n")]
 
 
 def _cut(path: str, step: int) -> list[dict]:
     """Rows of a JSONL file up to `step`; the file is cut there. A last line that was not written whole is cut too."""
     if not tf.io.gfile.exists(path):
         return []
-    with tf.io.gfile.GFile(path) as file:
-        lines = file.read().splitlines(keepends=True)
-    kept = []
-    for line in lines:
-        if not line.endswith("\n") or json.loads(line)["step"] > step:
-            break
-        kept.append(line)
+    rows = [json.loads(line) for line in _whole_lines(path)]
+    kept = list(itertools.takewhile(lambda row: row["step"] <= step, rows))
     with tf.io.gfile.GFile(path + ".new", "w") as file:
-        file.write("".join(kept))
+        file.write("".join(json.dumps(row) + "\n" for row in kept))
     tf.io.gfile.rename(path + ".new", path, overwrite=True)
-    return [json.loads(line) for line in kept]
+    return kept
 
 
 class Bar:

@@ -32,6 +32,20 @@ def window() -> Iterator[Window]:
         _open.remove(timed)
 
 
+class Clock:
+    """Seconds of a training, from the moment it first touches its data; time between two starts of one run is left out.
+
+    Args:
+      before: what it said when the run ended that is gone on with.
+    """
+
+    def __init__(self, before: float = 0.0):
+        self._started = time.perf_counter() - before
+
+    def __call__(self) -> float:
+        return time.perf_counter() - self._started
+
+
 def not_in_window(what: str) -> None:
     """Says that `what` begins; inside of a timed window that is an error, since it would be counted as training."""
     if _open:

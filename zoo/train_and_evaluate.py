@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from zoo import gin_config, guards, timing
+from zoo import convergence, gin_config, guards, timing
 from zoo.checkpoints import Checkpoints, checkpoint_paths
 from zoo.experiment import Experiment, Program, build
 from zoo.init_from import load_weights
@@ -65,12 +65,13 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
         finally:
             metrics.close()
         gin_config.write(workdir)
+        found = convergence.row(experiment, choice, plan, program, metrics)
+        convergence.write(workdir, found)
         keras_file = export_path(workdir)
         export_keras(program.state.averaged, keras_file)
-    result = Result(
-        plan.total_steps, metrics.last("train"), metrics.last("validation"), workdir, checkpoints.latest, keras_file
-    )
-    print(summarize(experiment, result))
+    last = metrics.last("validation")
+    result = Result(last["step"], metrics.last("train"), last, workdir, checkpoints.latest, keras_file)
+    print(summarize(experiment, result, found))
     return result
 
 
@@ -132,37 +133,47 @@ def _train(
 ) -> None:
     """Runs device loops until the plan is fulfilled. At each boundary, in this order: log, evaluate, checkpoint."""
     step = checkpoints.step()
-    if step == plan.total_steps:
+    if _over(experiment, plan, metrics, step):
         return
+    clock = timing.Clock(metrics.seconds_before)
     batches = pipeline.train_iterator(
         data.train, strategy, seed=experiment.seed, start_step=step, global_batch_size=plan.global_batch_size
     )
     train_loop, eval_loop = make_train_loop(strategy, program.train_step), make_eval_loop(strategy, program.eval_step)
     bar = Bar(plan.total_steps, step, plan.global_batch_size)
     compiled = False
-    while step < plan.total_steps:
+    while not _over(experiment, plan, metrics, step):
         end = plan.loop_end(step)
         waiting = bar.waiting("Compiling the first steps") if not compiled else contextlib.nullcontext()
         with timing.window() as window, waiting:
             totals = {name: value.numpy() for name, value in train_loop(batches, tf.constant(end - step)).items()}
-        seconds = window.seconds if compiled else None
         values = _train_values(experiment, step, end, totals, plan, checkpoints)
         metrics.write(end, "train", values)
-        if seconds is not None:
-            rate = (end - step) * plan.global_batch_size / seconds
-            metrics.write_timing(end, {"seconds": seconds, "examples_per_second": rate})
-        bar.advance(end, end - step, seconds, {name: values[name] for name in ("loss", "top1")})
+        rate = {"examples_per_second": (end - step) * plan.global_batch_size / window.seconds}
+        timed = {"steps": end - step, "seconds": window.seconds, "clock": clock()}
+        metrics.write_timing(end, "train", timed | (rate if compiled else {"compiles": True}))
+        shown = {name: values[name] for name in ("loss", "top1")}
+        bar.advance(end, end - step, window.seconds if compiled else None, shown)
         step, compiled = end, True
         if plan.evaluates_at(step):
             bar.note(f"Evaluating at step {step} ...")
+            started = clock()
             result = evaluate(data.evaluation, strategy, eval_loop, plan)
             if not math.isfinite(result["loss"]):
                 raise _diverged(step, f"the validation loss is {result['loss']}", checkpoints)
             metrics.write(step, "validation", result)
+            metrics.write_timing(step, "validation", {"seconds": clock() - started, "clock": clock()})
             bar.note(f"step {step}: validation " + _words(result))
-        if plan.saves_at(step):
+        if plan.saves_at(step) or _over(experiment, plan, metrics, step):
             checkpoints.save()
     bar.close()
+
+
+def _over(experiment: Experiment, plan: Plan, metrics: Metrics, step: int) -> bool:
+    """Whether the training is over at `step`: at the end of its plan, or where an evaluation reached the target."""
+    last = metrics.last("validation")
+    reached = experiment.target_top1 is not None and last.get("top1", 0) >= experiment.target_top1
+    return step == plan.total_steps or (reached and last["step"] == step)
 
 
 def _train_values(
@@ -241,10 +252,11 @@ def dry_run(experiment: Experiment, data_dir: str) -> None:
     print(f"Dry run:    one step, compilation included, took {seconds:.1f} s; loss {loss:.4f}. Nothing was written.")
 
 
-def summarize(experiment: Experiment, result: Result) -> str:
-    """The last words of a run."""
+def summarize(experiment: Experiment, result: Result, found: dict) -> str:
+    """The last words of a run; `found` is its row of results."""
     lines = [
         f"Finished {result.steps:,} steps. Validation: {_words(result.validation)}.",
+        f"Time:        {convergence.in_words(found)}",
         f"Checkpoint:  {result.checkpoint}",
         f"Keras file:  {result.keras_file}",
         f"Metrics:     {result.workdir}/metrics.jsonl, timing.jsonl; tensorboard --logdir={result.workdir}/tensorboard",

@@ -114,7 +114,14 @@ def measure(args: argparse.Namespace, bindings: list[str], feed: str, request: s
     error = f"The process was killed by signal {-code}" + (
         ", as a system does that is out of memory." if code == -9 else "."
     )
-    row = {"request": request, "mode": args.mode, "feed": feed, "gin_files": args.gin_file, "gin_bindings": bindings}
+    row = {
+        "kind": "throughput",
+        "request": request,
+        "mode": args.mode,
+        "feed": feed,
+        "gin_files": args.gin_file,
+        "gin_bindings": bindings,
+    }
     rows.append(args.out, row | {"status": "failed", "error": error})
     print(error, file=sys.stderr)
 

@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> None:
     choice = experiment.create_strategy()
     print(f"Measuring:  {args.mode}, {SAID[args.feed]}; {choice}", flush=True)
     machine = hardware.look(choice, args.accelerator)
-    row = {"request": args.request, "mode": args.mode, "feed": args.feed}
+    row = {"kind": "throughput", "request": args.request, "mode": args.mode, "feed": args.feed}
     row |= {"gin_files": args.gin_file, "gin_bindings": args.gin_bindings}
     row |= result.describe(experiment, choice, machine)
     try:
