@@ -23,7 +23,7 @@ setup(
     # would hide gin-config.
     packages=[*find_packages(include=["zoo", "zoo.*"]), "zoo.gin", "zoo.gin.recipes"],
     package_dir={"zoo.gin": "gin", "zoo.gin.recipes": "gin/recipes"},
-    package_data={"zoo": ["*.json"], "zoo.gin": ["*.gin"], "zoo.gin.recipes": ["*.gin"]},
+    package_data={"zoo": ["*.json"], "zoo.benchmark": ["*.csv"], "zoo.gin": ["*.gin"], "zoo.gin.recipes": ["*.gin"]},
     install_requires=[
         "tensorflow>=2.20",
         "keras>=3.10,<4",

@@ -17,9 +17,9 @@ from zoo.checkpoints import find_checkpoint
 from zoo.experiment import create_model
 from zoo.guards import UserError
 from zoo.init_from import load_weights
-from zoo.input_pipelines.text import fake_text
+from zoo.input_pipelines.text import fake_text, text_files
 from zoo.models import bilstm, inception_v3, resnet18, resnet50
-from zoo.saving import export_keras
+from zoo.saving import export_keras, read_words, write_names
 from zoo.train_and_evaluate import train_and_evaluate
 
 
@@ -86,6 +86,61 @@ class InitFromTest(parameterized.TestCase):
         self.assertNotEmpty(moved)
         for word in moved:  # one small step apart
             np.testing.assert_allclose(rows[1][words[1].index(word)], rows[0][words[0].index(word)], atol=0.02)
+
+    def texts(self, *, words=("good", "fine", "bad", "poor"), labels=("neg", "pos"), **changes):
+        """An experiment on texts of two classes, in files of its own."""
+        folder = tempfile.mkdtemp(dir=self.folder)
+        for name in ("train", "validation"):
+            with open(os.path.join(folder, f"{name}.tsv"), "w") as file:
+                file.write("text\tlabel\n")
+                file.writelines(f"{words[i % 4]} {words[i % 4]}\t{labels[i % 2]}\n" for i in range(32))
+        data = functools.partial(lambda request, folder: text_files(request.in_directory(folder)), folder=folder)
+        return vars(tiny.text_experiment(data=data, num_classes=2, train_examples=32, eval_examples=32)) | changes
+
+    def test_classes_of_other_names_get_a_new_head(self):
+        first, _ = self.train("first", **self.texts())
+        _, said = self.train("same", **self.texts(init_from=first.workdir))
+        self.assertIn("4 of 4 words of the embedding were there; newly drawn: none", said)
+        _, said = self.train("other", **self.texts(labels=("a_good", "z_bad"), init_from=first.workdir))
+        self.assertIn("newly drawn: logits (other classes)", said)
+
+    def test_words_that_are_new_are_counted(self):
+        first, _ = self.train("first", **self.texts())
+        _, said = self.train("a", **self.texts(words=("good", "new", "newer", "newest"), init_from=first.workdir))
+        self.assertIn("1 of 4 words of the embedding were there; newly drawn: none", said)
+        _, said = self.train("b", **self.texts(words=("n1", "n2", "n3", "n4"), init_from=first.workdir))
+        self.assertIn("newly drawn: embedding (no word in common)", said)
+        # The same words, but room for fewer ids.
+        _, said = self.train("c", **self.texts(vocabulary_size=20, init_from=first.workdir))
+        self.assertIn("4 of 4 words of the embedding were there; newly drawn: none", said)
+
+    def test_the_words_of_an_exported_file_go_with_it(self):
+        first, _ = self.train("first", **self.texts())
+        out = os.path.join(self.folder, "network.keras")
+        export_keras(keras.models.load_model(first.keras_file), out)
+        _, said = self.train("without", **self.texts(init_from=out))
+        self.assertIn("newly drawn: embedding (its vocabulary is not known)", said)
+        write_names(
+            out.removesuffix("keras"), *(read_words(first.workdir, f"{n}.txt") for n in ("labels", "vocabulary"))
+        )
+        _, said = self.train("with", **self.texts(init_from=out))
+        self.assertIn("4 of 4 words of the embedding were there; newly drawn: none", said)
+
+    def test_a_run_with_other_units(self):
+        """Its own network is built to read it; what has other shapes is drawn anew."""
+        model = functools.partial(bilstm, units=4, embedding_units=8)
+        first, _ = self.train("first", **self.texts(model=model))
+        _, said = self.train("second", **self.texts(init_from=first.workdir))
+        self.assertRegex(said, r"words of the embedding were there; newly drawn: bilstm \(.*\), logits \(")
+
+    def test_another_variant_is_another_network(self):
+        path = os.path.join(self.folder, "v1.keras")
+        export_keras(resnet50(32, 10, variant="v1"), path)
+        with self.assertRaisesRegex(
+            UserError, r"another network: stage2_block1_1_conv has \['strides'\] .2, 2. there, .1, 1. here"
+        ):
+            load_weights([resnet50(32, 10)], path)
+        load_weights([resnet50(32, 10, variant="v1")], path)
 
     def test_keras_applications_resnet(self):
         rng = np.random.default_rng(0)

@@ -15,6 +15,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from zoo import command_line, evaluate, export, predict
+from zoo.devices import Found
 from zoo.guards import UserError
 from zoo.launch import launch
 from zoo.predictor import load_predictor
@@ -193,6 +194,28 @@ class WorkdirsTest(parameterized.TestCase):
         np.testing.assert_allclose(np.load(os.path.join(self.folder, "found.npy")), expected, atol=1e-6)
         self.assertEqual(os.path.exists(os.path.join(out, "assets.extra", "labels.txt")), name == "texts")
 
+    def test_starts_a_run_with_a_network_of_other_sizes(self):
+        """The network of the run is built from what the run bound, not from what is bound now."""
+        bindings = ["Experiment.per_replica_batch_size = None", *TEXTS, "bilstm.units = 4"]
+        bindings += [f"Experiment.init_from = '{self.results['texts'].workdir}'", "Experiment.train_steps = 1"]
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+            launch(
+                ["gin/bilstm_gpu.gin"],
+                [*COMMON[:-2], COMMON[-1], *bindings],
+                workdir=os.path.join(self.folder, "smaller"),
+                data_dir=self.folder,
+            )
+        self.assertRegex(
+            out.getvalue(), r"3 of 3 words of the embedding were there; newly drawn: bilstm \(.*, logits \("
+        )
+
+    def test_lines_end_where_training_ends_them(self):
+        path = os.path.join(self.folder, "lines.txt")
+        with open(path, "w", newline="") as file:
+            file.write("alpha\u2028beta\r\n\x0cgamma\n\nalpha")
+        code, out, err = self.run_main(predict, f"--workdir={self.results['texts'].workdir}", path)
+        self.assertEqual((code, len(out.splitlines())), (0, 4), err)
+
     def test_exports_a_keras_file_of_an_earlier_checkpoint(self):
         out = os.path.join(self.folder, "earlier.keras")
         result = self.results["images"]
@@ -203,17 +226,29 @@ class WorkdirsTest(parameterized.TestCase):
         self.assertEqual(first.shape, last.shape)
         self.assertGreater(np.abs(first - last).max(), 0)
 
+    def test_what_a_machine_without_the_devices_of_the_run_says(self):
+        flags = [f"--workdir={self.results['images'].workdir}", "--gin_bindings=Experiment.accelerator = 'gpu'"]
+        with mock.patch("zoo.devices.look", return_value=Found((), ())):
+            code, _, err = self.run_main(evaluate, *flags)
+        self.assertEqual(code, 3)
+        self.assertRegex(err, 'asks for GPUs.*On this CPU: python -m zoo.evaluate .*Experiment.accelerator = "cpu"')
+        self.assertNotIn("--gin_file", err)
+
     @parameterized.parameters(
         (evaluate, ["--workdir=nowhere"], "zoo.evaluate: --workdir=nowhere: no run in it"),
         (evaluate, ["--workdir=IMAGES", "--checkpoint=ckpt-3"], "no ckpt-3 in it; there are ckpt-2, ckpt-4"),
         (evaluate, ["--workdir=IMAGES", "--split=test"], "--split=test: must be one of validation, train"),
         (evaluate, ["--workdir=IMAGES", "--gin_bindings=Experiment.sede = 1"], "sede; did you mean seed"),
+        (evaluate, ["--workdir=IMAGES", "--gin_bindings=Experiment.steps_per_loop = 0"], "steps_per_loop = 0"),
+        (evaluate, ["--workdir=IMAGES", "--gin_bindings=Experiment.global_batch_size = None"], "exactly one"),
         (predict, ["--workdir=nowhere", __file__], "zoo.predict: --workdir=nowhere: no run in it"),
         (predict, ["--workdir=IMAGES", "nowhere.jpg"], "nowhere.jpg: no such file"),
         (predict, ["--workdir=IMAGES", __file__], "not a JPEG or PNG that can be decoded"),
         (predict, ["--workdir=TEXTS", "BINARY"], "not a text in UTF-8"),
         (export, ["--workdir=IMAGES", "--out="], "--out is empty"),
         (export, ["--workdir=IMAGES", f"--out={__file__}"], "is there already"),
+        (export, ["--workdir=IMAGES", "--out=/proc/x/y.keras"], "--out=/proc/x/y.keras: can't be written"),
+        (export, ["--workdir=IMAGES", "--out=/proc/x"], "--out=/proc/x: can't be written"),
     )
     def test_mistakes(self, module, argv, message):
         places = {

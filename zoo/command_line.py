@@ -27,6 +27,11 @@ def run(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], No
     except UserError as error:
         print(f"{program}: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # else Python complains of it once more at its end
+        sys.exit(1)
     except KeyboardInterrupt:
         print(f"{program}: interrupted.", file=sys.stderr)
         sys.exit(130)

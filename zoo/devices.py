@@ -52,14 +52,15 @@ def check_devices(
     command: Sequence[str],
     dry_run: bool = False,
 ) -> None:
-    """Raises `NoDevice`, with three commands to go on with, where an order can't be met by what is here.
+    """Raises `NoDevice`, with what one can do instead, where an order can't be met by what is here.
 
     Args:
       found: what is here.
       accelerator: `Experiment.accelerator`; so are the next two.
       allow_cpu: whether 'auto' may settle for a CPU.
       tpu: which TPU; another one than 'local' is not for this machine to say.
-      command: the command line of the user, which the message completes.
+      command: the command line of the user, which the message completes; of other programs than `zoo.train`, with
+        `Experiment.accelerator` alone.
       dry_run: a plan needs no device.
     """
     wanted = {
@@ -70,6 +71,9 @@ def check_devices(
     if dry_run or wanted.get(accelerator, True):
         return
     asked = {"auto": "a TPU or GPUs ('auto', without Experiment.allow_cpu)", "tpu": "a TPU", "gpu": "GPUs"}[accelerator]
+    if "zoo.train" not in command and "zoo-train" not in command:
+        on_cpu = shlex.join([*command, '--gin_bindings=Experiment.accelerator = "cpu"'])
+        raise NoDevice(f"this experiment asks for {asked}; here is {found}. On this CPU: {on_cpu}")
     raise NoDevice(
         f"this experiment asks for {asked}; here is {found}. What you can do here:\n"
         f"  rehearse it:        {shlex.join([*command, '--gin_file=gin/smoke.gin'])}\n"

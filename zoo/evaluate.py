@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from zoo import command_line, devices, gin_config
-from zoo.guards import check, check_batch
+from zoo.guards import check, check_batch, check_experiment, reading_data
 
 SPLITS = ("validation", "train")
 
@@ -51,9 +51,11 @@ def evaluate(
 
     path = find_checkpoint(workdir, checkpoint)
     experiment = Experiment()
+    check_experiment(experiment)
     choice = experiment.create_strategy()
     check_batch(experiment, choice.replicas)
-    data = experiment.create_data(data_dir)
+    with reading_data():
+        data = experiment.create_data(data_dir)
     source = data.train if split == "train" else data.evaluation
     for name, words in (("labels.txt", data.labels), ("vocabulary.txt", data.vocabulary)):
         kept = read_words(workdir, name)
@@ -66,7 +68,7 @@ def evaluate(
     pipeline.check_inputs(source, program.state.averaged)
     lines += [f"Strategy:   {choice}", f"Checkpoint: {path}", f"Examples:   {source.description}"]
     print("\n".join(lines), file=sys.stderr)
-    with choice.strategy.scope():
+    with train_and_evaluate.explaining(experiment, choice), choice.strategy.scope():
         restore_network(program.state.averaged, path)
         eval_loop = make_eval_loop(choice.strategy, program.eval_step)
         values = train_and_evaluate.evaluate(source, choice.strategy, eval_loop, plan)

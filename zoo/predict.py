@@ -51,10 +51,12 @@ def _read_lines(paths: Sequence[str]) -> list[tuple[str, str]]:
     lines = []
     for path in paths:
         try:
-            texts = _read(path).decode("utf-8-sig").splitlines()
+            texts = (
+                _read(path).decode("utf-8-sig").removesuffix("\n").split("\n")
+            )  # as training does: at no other breaks
         except UnicodeDecodeError as error:
             raise UserError(f"{path}: not a text in UTF-8 ({error.reason}). The run takes lines of text.") from error
-        lines += [(f"{path}:{number}", text) for number, text in enumerate(texts, start=1)]
+        lines += [(f"{path}:{number}", text.removesuffix("\r")) for number, text in enumerate(texts, start=1)]
     return lines
 
 

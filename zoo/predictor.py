@@ -11,9 +11,7 @@ from zoo.experiment import Experiment, create_model
 from zoo.guards import check
 from zoo.input_pipelines import images
 from zoo.input_pipelines.text import BYTES, bytes_tokenizer, words_layer, words_tokenizer
-from zoo.saving import read_words, to_stock_layers
-
-Words = tuple[str, ...] | None
+from zoo.saving import Words, read_words, to_stock_layers, write_names
 
 
 class Predictor(tf.Module):
@@ -56,13 +54,20 @@ class Predictor(tf.Module):
         return {"probabilities": tf.nn.softmax(self.model(batch, training=False))}
 
     def save(self, directory: str) -> None:
-        """Writes a SavedModel, signature `serving_default`; names of classes go to `assets.extra/labels.txt`."""
+        """Writes a SavedModel, signature `serving_default`; names of classes go to `assets.extra/labels.txt`.
+
+        Raises:
+          UserError: if there is anything in the directory.
+        """
+        check(
+            not (tf.io.gfile.isdir(directory) and tf.io.gfile.listdir(directory)),
+            f"{directory}: there is something in it already. Name a new folder.",
+        )
         tf.saved_model.save(self, directory, signatures={"serving_default": self.__call__})
         if self.labels:
             extra = os.path.join(directory, "assets.extra")
             tf.io.gfile.makedirs(extra)
-            with tf.io.gfile.GFile(os.path.join(extra, "labels.txt"), "w") as file:
-                file.write("".join(f"{label}\n" for label in self.labels))
+            write_names(os.path.join(extra, ""), self.labels, None)
 
 
 def load_predictor(workdir: str, checkpoint: str | None = None) -> Predictor:
@@ -72,7 +77,13 @@ def load_predictor(workdir: str, checkpoint: str | None = None) -> Predictor:
       UserError: if the workdir holds no run, or not this checkpoint.
     """
     gin_config.parse([gin_config.written_config(workdir)], written=True)
-    model = create_model(Experiment())
+    experiment = Experiment()
+    model = create_model(experiment)
+    labels, vocabulary = (read_words(workdir, name) for name in ("labels.txt", "vocabulary.txt"))
+    check(
+        model.input.dtype == "uint8" or bool(labels),
+        f"{workdir}: the run has no words and no names of classes: it was trained on synthetic token ids, not on texts.",
+    )
     path = find_checkpoint(workdir, checkpoint)
     restore_network(model, path)
-    return Predictor(path, model, read_words(workdir, "labels.txt"), read_words(workdir, "vocabulary.txt"))
+    return Predictor(path, model, labels, vocabulary)

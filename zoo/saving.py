@@ -5,7 +5,7 @@ import os
 import keras
 import tensorflow as tf
 
-from zoo.input_pipelines.pipeline import Data
+Words = tuple[str, ...] | None
 
 
 def to_stock_layers(model: keras.Model) -> keras.Model:
@@ -30,17 +30,17 @@ def export_keras(model: keras.Model, path: str) -> None:
     tf.io.gfile.rename(part, path, overwrite=True)
 
 
-def write_names(workdir: str, data: Data) -> None:
-    """Writes the names of classes and the vocabulary of the data into a workdir, a line each, where there are any."""
-    for name, words in (("labels.txt", data.labels), ("vocabulary.txt", data.vocabulary)):
+def write_names(prefix: str, labels: Words, vocabulary: Words) -> None:
+    """Writes `<prefix>labels.txt` and `<prefix>vocabulary.txt`, a line for each class and word, where there are any."""
+    for name, words in (("labels.txt", labels), ("vocabulary.txt", vocabulary)):
         if words is not None:
-            with tf.io.gfile.GFile(os.path.join(workdir, name), "w") as file:
+            with tf.io.gfile.GFile(prefix + name, "w") as file:
                 file.write("".join(f"{word}\n" for word in words))
 
 
-def read_words(workdir: str, name: str) -> tuple[str, ...] | None:
-    """The lines of 'labels.txt' or 'vocabulary.txt'; None where a run has none."""
-    path = os.path.join(workdir, name)
+def read_words(folder: str, name: str) -> Words:
+    """The lines of a file that `write_names` wrote; None where there is none."""
+    path = os.path.join(folder, name)
     if not tf.io.gfile.exists(path):
         return None
     with tf.io.gfile.GFile(path) as file:

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import os
 import time
 from collections.abc import Iterator
 
@@ -51,7 +52,7 @@ def train_and_evaluate(experiment: Experiment, *, workdir: str, data_dir: str = 
         guards.check_workdir(workdir, run)
         guards.claim_workdir(workdir, run)
         gin_config.write(workdir)
-        write_names(workdir, data)
+        write_names(os.path.join(workdir, ""), data.labels, data.vocabulary)
         with choice.strategy.scope():
             checkpoints = Checkpoints(program.state, workdir, experiment.keep_checkpoints)
             start = checkpoints.restore()
@@ -81,7 +82,9 @@ def _initialize(experiment: Experiment, strategy: tf.distribute.Strategy, data: 
         return
     networks = [program.state.model, program.state.averaged]
     with strategy.scope():
-        loaded = load_weights(networks, experiment.init_from, experiment=experiment, vocabulary=data.vocabulary)
+        loaded = load_weights(
+            networks, experiment.init_from, experiment=experiment, vocabulary=data.vocabulary, labels=data.labels
+        )
     print(f"Init from:  {loaded}")
 
 

@@ -18,7 +18,7 @@ class TablesTest(parameterized.TestCase):
             return read_rows(path, "text", "label")
 
     @parameterized.parameters(
-        ("a.csv", b'text,label\n"one, ""two""\nthree",x\nfour,y\n', [('one, "two"\nthree', "x", 3), ("four", "y", 4)]),
+        ("a.csv", b'text,label\n"one, ""two""\nthree",x\nfour,y\n', [('one, "two"\nthree', "x", 2), ("four", "y", 4)]),
         ("a.tsv", b'\xef\xbb\xbflabel\ttext\r\nx\t"one\r\n\r\ny\t\r\n', [('"one', "x", 2), ("", "y", 4)]),
         ("a.jsonl", b'{"text": "one", "label": 3}\n\n{"label": "y", "text": ""}\n', [("one", "3", 1), ("", "y", 3)]),
     )
@@ -34,7 +34,13 @@ class TablesTest(parameterized.TestCase):
         ("a.csv", b'text,label\n"one,x\n', "a.csv:2: unexpected end of data"),
         ("a.csv", b"text,label\none,x,y\n", "a.csv:2: 3 columns, the header has 2"),
         ("a.tsv", b"text\tlabel\none\tx\n\xff\ty\n", "a.tsv:3: not UTF-8"),
-        ("a.tsv", b"", "a.tsv:1: no column 'text'"),
+        ("a.csv", b'text,label\none,x\n"two,y\nthree,x\n', "a.csv:3: unexpected end of data. An open quote"),
+        ("a.csv", b'text,label\n"o\nne",x\n"t\nwo",x,y\n', "a.csv:4: 3 columns"),
+        ("a.csv", b'text,label\none,"x\ny"\n', "a.csv:2: the label 'x.ny' has a line break"),
+        ("a.jsonl", b'{"text": "a \\ud800", "label": 3}\n', "a.jsonl:1: no Unicode text"),
+        ("a.jsonl", b"[" * 100_000 + b"\n", "a.jsonl:1: not JSON"),
+        ("a.tsv", b"text\n", "a.tsv:1: no column 'label', but text"),
+        ("a.tsv", b"", "a.tsv: empty"),
         ("a.txt", b"one", "unknown ending '.txt'"),
     )
     def test_bad_rows(self, name, content, message):

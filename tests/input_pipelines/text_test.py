@@ -127,6 +127,27 @@ class TextFilesTest(parameterized.TestCase):
         self.assertNotEqual(order[:50], order[50:])
         self.assertEqual([int(i) for _, i in raw_stream(source, 7, 63).take(37)], order[63:])
 
+    def test_fewer_are_spread_over_a_file_that_is_sorted_by_class(self):
+        self.write("train.tsv", "text\tlabel\n" + "".join(f"word{i}\t{i // 25}\n" for i in range(50)))
+        self.write("validation.tsv", "text\tlabel\n" + "".join(f"word{i}\t{i // 6}\n" for i in range(12)))
+        data = text_files(self.request(train_examples=10, eval_examples=5))
+        for source, expected in ((data.train, [0] * 5 + [1] * 5), (data.evaluation, [0] * 3 + [1] * 2)):
+            self.assertEqual([label for _, label in examples(source)], expected)
+        data = text_files(self.request(train_examples=1))
+        self.assertIn("none of 1 of the 2 classes", data.train.description)
+
+    def test_lower_case_in_every_script(self):
+        self.write("train.tsv", "text\tlabel\nÉcole Über МИР\tno\nécole über мир\tyes\n")
+        self.write("validation.tsv", "text\tlabel\nÉCOLE!\tno\n")
+        data = text_files(self.request())
+        self.assertEqual(set(data.vocabulary[2:]), {"école", "über", "мир"})
+        self.assertEqual(examples(data.evaluation)[0][0], [data.vocabulary.index("école"), 0, 0, 0])
+
+    def test_labels_that_are_equal_numbers_have_one_order(self):
+        self.write("train.tsv", "text\tlabel\n" + "".join(f"a\t{label}\n" for label in ("1", "01", "001", "0")))
+        self.write("validation.tsv", "text\tlabel\na\t1\n")
+        self.assertEqual(text_files(self.request(num_classes=4)).labels, ("0", "001", "01", "1"))
+
     def test_csv_and_jsonl(self):
         self.write("a.csv", 'text,label\n"the ""cat"", sat\non two lines",no\nthe dog sat,yes\n')
         self.write("b.jsonl", "".join(json.dumps({"label": i, "text": "the cat"}) + "\n" for i in (10, 2)))

@@ -1,5 +1,7 @@
 """What all networks of the list have in common."""
 
+import contextlib
+import io
 import os
 import tempfile
 
@@ -9,6 +11,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 import zoo
+from zoo import gin_config
 from zoo.checkpoints import restore_network
 from zoo.guards import UserError
 from zoo.models import MODELS
@@ -61,6 +64,29 @@ class ModelsTest(parameterized.TestCase):
             UserError, "'resnet51': no such model; did you mean resnet50.* There are resnet18, "
         ):
             zoo.create_model("resnet51")
+
+    @parameterized.parameters(
+        ({"input_siez": 32}, "no option 'input_siez'; there are input_size"),
+        ({"num_classes": 0}, "num_classes = 0: must be a positive integer"),
+        ({"num_classes": "10"}, "num_classes = '10': must be a positive integer"),
+        ({"input_size": 32.0}, "input_size = 32.0: must be a positive integer"),
+    )
+    def test_wrong_options(self, options, message):
+        with self.assertRaisesRegex(UserError, message):
+            zoo.create_model("resnet18", **options)
+
+    def test_gin_files_of_a_run_do_not_reach_it(self):
+        gin_config.parse(["gin/bilstm_tpu.gin"], ["bilstm.units = 8"])
+        model = zoo.create_model("bilstm", sequence_length=4, vocabulary_size=9)
+        self.assertEqual(model.output.shape, (None, 2))
+        self.assertEqual(model.get_layer("bilstm").output.shape, (None, 2048))
+
+    def test_what_is_loaded_is_said(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
+            path = os.path.join(folder, "a.keras")
+            zoo.create_model("resnet18", num_classes=3, input_size=32).save(path)
+            zoo.create_model("resnet18", num_classes=4, input_size=32, init_from=path)
+        self.assertRegex(out.getvalue(), r"Init from:  \d+ layers from .*a.keras; newly drawn: logits")
 
 
 if __name__ == "__main__":

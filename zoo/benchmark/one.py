@@ -17,7 +17,8 @@ MIN_WINDOWS, MIN_SECONDS = 10, 30.0  # fewer or less is marked as short in the r
 
 
 def main(args: argparse.Namespace) -> None:
-    command = ["python", "-m", "zoo.train", *(f"--gin_file={name}" for name in args.gin_file)]
+    flags = [f"--gin_file={name}" for name in args.gin_file] + [f"--gin_bindings={text}" for text in args.gin_bindings]
+    command = ["python", "-m", "zoo.benchmark", *flags]
     asked = gin_config.devices_asked(args.gin_file, args.gin_bindings)
     found = devices.look()
     devices.check_devices(found, **asked, command=command)

@@ -82,7 +82,8 @@ def write_fake_text(
     found = read_manifest(path)
     if found is not None:
         check_manifest(path, found, wanted, "set of fake texts")
-        return
+        if all(tf.io.gfile.exists(os.path.join(directory, f"{split}.tsv")) for split in SPLITS):
+            return
     try:
         tf.io.gfile.makedirs(directory)
     except tf.errors.OpError as error:

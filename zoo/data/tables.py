@@ -34,8 +34,14 @@ def read_rows(path: str, text_column: str, label_column: str) -> list[Row]:
     with tf.io.gfile.GFile(path, "rb") as file:
         lines = list(_decoded(path, file.read()))
     read = _json_rows if ending == ".jsonl" else _table_rows
+    check(any(line.strip() for line in lines), f"{path}: empty. Write the texts again, or name another file.")
     rows = list(read(path, lines, text_column, label_column))
     check(bool(rows), f"{path}: no rows.")
+    for row in rows:
+        check(
+            "\n" not in row.label and "\r" not in row.label,
+            f"{path}:{row.line}: the label {row.label!r} has a line break.",
+        )
     return rows
 
 
@@ -50,21 +56,21 @@ def _decoded(path: str, content: bytes) -> Iterator[str]:
 def _table_rows(path: str, lines: list[str], text_column: str, label_column: str) -> Iterator[Row]:
     csv.field_size_limit(2**31 - 1)
     tabs = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    line = 1  # that a row starts on: one in quotes may have several
     reader = csv.reader(lines, strict=True, **(tabs if path.endswith(".tsv") else {}))
     try:
         header = next(reader, [])
         for column in (text_column, label_column):
             check(column in header, f"{path}:1: no column {column!r}, but {', '.join(header)}. Name the column in Gin.")
         text, label = header.index(text_column), header.index(label_column)
+        line = reader.line_num + 1
         for row in reader:
             if row:
-                check(
-                    len(row) == len(header),
-                    f"{path}:{reader.line_num}: {len(row)} columns, the header has {len(header)}.",
-                )
-                yield Row(row[text], row[label], reader.line_num)
+                check(len(row) == len(header), f"{path}:{line}: {len(row)} columns, the header has {len(header)}.")
+                yield Row(row[text], row[label], line)
+            line = reader.line_num + 1
     except csv.Error as error:
-        raise UserError(f"{path}:{reader.line_num}: {error}.") from error
+        raise UserError(f"{path}:{line}: {error}. An open quote may be the cause.") from error
 
 
 def _json_rows(path: str, lines: list[str], text_column: str, label_column: str) -> Iterator[Row]:
@@ -73,7 +79,7 @@ def _json_rows(path: str, lines: list[str], text_column: str, label_column: str)
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{path}:{number}: not JSON ({error}).") from error
         check(isinstance(row, dict), f"{path}:{number}: not a JSON object.")
         for column in (text_column, label_column):
@@ -83,4 +89,9 @@ def _json_rows(path: str, lines: list[str], text_column: str, label_column: str)
             isinstance(row[label_column], str | int),
             f"{path}:{number}: {label_column} is neither a string nor an integer.",
         )
-        yield Row(row[text_column], str(row[label_column]), number)
+        found = Row(row[text_column], str(row[label_column]), number)
+        try:
+            (found.text + found.label).encode()
+        except UnicodeEncodeError as error:
+            raise UserError(f"{path}:{number}: no Unicode text ({error.reason}).") from error
+        yield found

@@ -4,6 +4,7 @@ Id 0 is the padding, which stands at the end, and 1 is a word that the vocabular
 """
 
 import os
+import re
 import string
 from collections.abc import Callable
 
@@ -36,7 +37,8 @@ def text_files(
 ) -> Data:
     """Texts in CSV, TSV or JSONL files with named columns; see `zoo.data.tables`.
 
-    The classes are the labels of the training file, sorted.
+    The classes are the labels of the training file, sorted. Where fewer examples are asked for than there are, they are
+    spread evenly over the file, since files are often sorted by class.
 
     Args:
       request: of the experiment.
@@ -44,8 +46,8 @@ def text_files(
       eval_file: the same.
       text_column: its name.
       label_column: its name.
-      tokens: 'words' (lower-cased, without punctuation, split at spaces; the most frequent of the training texts) or 'bytes'
-        (of UTF-8).
+      tokens: 'words' (lower-cased, without ASCII punctuation, split at ASCII white space; the most frequent of the training
+        texts) or 'bytes' (of UTF-8).
 
     Raises:
       UserError: on a bad row, naming file and line, or where the classes are not as many as the experiment says.
@@ -56,8 +58,7 @@ def text_files(
         check_memory(8 * size, f"Texts of {size / 1e9:.1f} GB, which are held in memory,", "Train on fewer.")
     train, evaluation = (read_rows(path, text_column, label_column) for path in paths)
     names = {row.label for row in train}
-    # Numbers in their own order, so that class 10 does not come before class 2.
-    labels = tuple(sorted(names, key=lambda name: (0, int(name), "") if name.isdecimal() else (1, 0, name)))
+    labels = tuple(sorted(names, key=_class_order))
     check(
         len(labels) == request.num_classes,
         f"{paths[0]}: {len(labels)} different labels, Experiment.num_classes = {request.num_classes}. Bind "
@@ -65,8 +66,8 @@ def text_files(
     )
     for row in evaluation:
         check(row.label in names, f"{paths[1]}:{row.line}: label {row.label!r} is not in {paths[0]}.")
-    train = _first(train, request.train_examples, paths[0], "train_examples")
-    evaluation = _first(evaluation, request.eval_examples, paths[1], "eval_examples")
+    train = _spread(train, request.train_examples, paths[0], "train_examples")
+    evaluation = _spread(evaluation, request.eval_examples, paths[1], "eval_examples")
     tokenize, vocabulary = make_tokenizer(
         tokens, request, lambda: tf.data.Dataset.from_tensor_slices([row.text for row in train])
     )
@@ -173,7 +174,7 @@ def make_tokenizer(
         return bytes_tokenizer(length), None
     check(tokens == "words", f"tokens = {tokens!r}: must be 'words' or 'bytes'.")
     check(size > 2, f"Experiment.vocabulary_size = {size}: must leave room for words beside padding and unknown.")
-    counting = keras.layers.TextVectorization(max_tokens=size)
+    counting = keras.layers.TextVectorization(max_tokens=size, standardize=_standardize)
     counting.adapt(texts().batch(1024))
     vocabulary = tuple(counting.get_vocabulary())
     if len(vocabulary) <= 2:
@@ -183,7 +184,12 @@ def make_tokenizer(
 
 def words_layer(vocabulary: tuple[str, ...]) -> keras.layers.TextVectorization:
     """Words by their place in `vocabulary`, whose first two entries stand for padding and unknown words."""
-    return keras.layers.TextVectorization(vocabulary=list(vocabulary[2:]))
+    return keras.layers.TextVectorization(vocabulary=list(vocabulary[2:]), standardize=_standardize)
+
+
+def _standardize(text: tf.Tensor) -> tf.Tensor:
+    """Lower case in every script, where Keras's own way knows ASCII alone; without ASCII punctuation."""
+    return tf.strings.regex_replace(tf.strings.lower(text, encoding="utf-8"), f"[{re.escape(string.punctuation)}]", "")
 
 
 def words_tokenizer(layer: keras.layers.TextVectorization, length: int) -> Tokenizer:
@@ -198,7 +204,7 @@ def bytes_tokenizer(length: int) -> Tokenizer:
 
 def _tokens(text: str, words: bool) -> int:
     """How many tokens a text has before it is cut; punctuation is no word."""
-    return len(text.translate(NO_PUNCTUATION).split()) if words else len(text.encode())
+    return len(text.translate(NO_PUNCTUATION).encode().split()) if words else len(text.encode())
 
 
 def _padded(ids: tf.Tensor, length: int) -> tf.Tensor:
@@ -206,12 +212,17 @@ def _padded(ids: tf.Tensor, length: int) -> tf.Tensor:
     return tf.ensure_shape(tf.pad(ids, [[0, length - tf.size(ids)]]), [length])
 
 
-def _first(rows: list[Row], wanted: int | None, path: str, field: str) -> list[Row]:
+def _class_order(name: str) -> tuple[int, int, str]:
+    """Numbers in their own order, so that class 10 does not come before class 2; then the others."""
+    return (0, int(name), name) if name.isdecimal() and len(name) < 19 else (1, 0, name)
+
+
+def _spread(rows: list[Row], wanted: int | None, path: str, field: str) -> list[Row]:
     check(
         len(rows) >= (wanted or 1),
         f"{path}: {len(rows)} rows, {wanted} are asked for. Lower Experiment.{field} or bind None to take what there is.",
     )
-    return rows[:wanted]
+    return [rows[i * len(rows) // wanted] for i in range(wanted)] if wanted else rows
 
 
 def _rows_source(
@@ -225,6 +236,7 @@ def _rows_source(
     count = len(rows)
     lengths = [_tokens(row.text, vocabulary is not None) for row in rows]
     empty, cut = lengths.count(0), sum(tokens > length for tokens in lengths)
+    missing = len(numbers) - len({row.label for row in rows})
     texts = tf.constant([row.text for row in rows])
     labels = tf.constant(np.array([numbers[row.label] for row in rows], "int32"))
 
@@ -243,6 +255,7 @@ def _rows_source(
 
     return Source(
         description=f"{count:,} texts of {path}"
+        + (f", none of {missing} of the {len(numbers)} classes" if missing else "")
         + (f", {empty:,} of them empty" if empty else "")
         + (f", {cut:,} of them cut to {length} tokens, the longest of {max(lengths):,}" if cut else ""),
         num_examples=count,

@@ -162,6 +162,7 @@ def fake_imagenet(
       default_train_examples: how many to write where the experiment does not say.
       default_eval_examples: how many to write where the experiment does not say.
     """
+    request.need("input_size")  # before gigabytes are written for a network that takes no images
     train_examples = request.train_examples or default_train_examples
     eval_examples = request.eval_examples or default_eval_examples
     name = f"fake_imagenet-{request.num_classes}-classes-{train_examples}-{eval_examples}"

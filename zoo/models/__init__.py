@@ -1,6 +1,8 @@
 """Networks: functions of their hyperparameters that return plain `keras.Model`s, from raw inputs to float32 logits."""
 
 import difflib
+import inspect
+import numbers
 
 import keras
 
@@ -22,7 +24,7 @@ def create_model(name: str, *, init_from: str | None = None, **options) -> keras
 
     Args:
       name: one of `list_models()`.
-      init_from: weights to start from: a `.keras` file or 'keras.applications'; see `zoo.init_from`.
+      init_from: weights to start from: a `.keras` file or 'keras.applications'; see `zoo.init_from`. What was loaded is printed.
       **options: of its function: `num_classes`, `input_size` of images; `sequence_length`, `vocabulary_size` of texts; …
 
     Returns:
@@ -33,6 +35,7 @@ def create_model(name: str, *, init_from: str | None = None, **options) -> keras
     Raises:
       UserError: if there is no such network, or the weights do not fit.
     """
+    from zoo.experiment import SIZES
     from zoo.init_from import load_weights
     from zoo.saving import to_stock_layers
 
@@ -42,7 +45,16 @@ def create_model(name: str, *, init_from: str | None = None, **options) -> keras
         name in functions,
         f"{name!r}: no such model{f'; did you mean {close[0]}?' if close else ''}. There are {', '.join(functions)}.",
     )
-    model = functions[name](**options)
+    function = inspect.unwrap(functions[name])  # not what Gin files bind: a plain function's defaults
+    known = inspect.signature(function).parameters
+    for option, value in options.items():
+        check(option in known, f"{name}: no option {option!r}; there are {', '.join(known)}.")
+        size = option in ("num_classes", *SIZES)
+        check(
+            not size or (isinstance(value, numbers.Integral) and value >= 1),
+            f"{option} = {value!r}: must be a positive integer.",
+        )
+    model = function(**options)
     if init_from is not None:
-        load_weights([model], init_from)
+        print(f"Init from:  {load_weights([model], init_from)}")
     return to_stock_layers(model)
