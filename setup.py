@@ -7,7 +7,8 @@ from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "zoo" / "__init__.py").read_text())[1]
-TEST = ["pytest>=8", "pytest-xdist>=3.6", "scikit-learn>=1.4", "setuptools>=70.1"]
+REPORT = ["matplotlib>=3.8"]
+TEST = [*REPORT, "pytest>=8", "pillow>=10", "pytest-xdist>=3.6", "scikit-learn>=1.4", "setuptools>=70.1"]
 DEV = [*TEST, "ruff>=0.6", "build>=1.2"]
 
 setup(
@@ -23,7 +24,13 @@ setup(
     # would hide gin-config.
     packages=[*find_packages(include=["zoo", "zoo.*"]), "zoo.gin", "zoo.gin.recipes"],
     package_dir={"zoo.gin": "gin", "zoo.gin.recipes": "gin/recipes"},
-    package_data={"zoo": ["*.json"], "zoo.benchmark": ["*.csv"], "zoo.gin": ["*.gin"], "zoo.gin.recipes": ["*.gin"]},
+    package_data={
+        "zoo": ["*.json"],
+        "zoo.benchmark": ["*.csv"],
+        "zoo.report": ["published/*.csv"],
+        "zoo.gin": ["*.gin"],
+        "zoo.gin.recipes": ["*.gin"],
+    },
     install_requires=[
         "tensorflow>=2.20",
         "keras>=3.10,<4",
@@ -34,7 +41,13 @@ setup(
         "tensorboard>=2.19",
         "tqdm>=4.66",
     ],
-    extras_require={"gpu": ["tensorflow[and-cuda]>=2.20"], "test": TEST, "dev": DEV},
+    extras_require={
+        "gpu": ["tensorflow[and-cuda]>=2.20"],
+        "report": REPORT,
+        "profile": ["xprof>=2.20"],
+        "test": TEST,
+        "dev": DEV,
+    },
     entry_points={"console_scripts": ["zoo-train = zoo.train:run"]},
     classifiers=[
         "Programming Language :: Python :: 3.11",

@@ -7,7 +7,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tests import tiny
-from zoo.benchmark import measure, result
+from zoo.benchmark import hardware, measure, result
 from zoo.benchmark.measure import Windows
 from zoo.guards import Diverged
 from zoo.strategy import create_strategy
@@ -81,7 +81,7 @@ class ResultTest(absltest.TestCase):
     def test_what_a_row_says(self):
         experiment = tiny.text_experiment(usd_per_hour=3.6, cpu_replicas=2)
         choice = create_strategy("cpu", cpu_replicas=2)
-        machine = result.machines.look(choice)
+        machine = hardware.look(choice)
         row = result.describe(experiment, choice, machine)
         self.assertEqual((row["model"], row["data_source"], row["sequence_length"]), ("bilstm", "synthetic", 12))
         self.assertEqual((row["replicas"], row["per_replica_batch_size"]), (2, experiment.global_batch_size // 2))
@@ -95,9 +95,7 @@ class ResultTest(absltest.TestCase):
         row = result.describe_program(tiny.text_experiment(), create_strategy("cpu"), program)
         self.assertEqual((row["xla"], row["recurrent_kernel"]), ("gradients", "LSTM as a loop over time"))
         lstm, logits = 12 * 2 * (8 + 8) * 4 * 8, 16 * 4
-        row = result.utilisation(
-            program, "train", 10.0, "float32", False, result.machines.look(create_strategy("cpu")), 1e6
-        )
+        row = result.utilisation(program, "train", 10.0, "float32", False, hardware.look(create_strategy("cpu")), 1e6)
         self.assertEqual(row["flops_per_example"], 6 * (lstm + logits))
         self.assertAlmostEqual(row["utilisation_of_matrix_product"], 60 * (lstm + logits) / 1e6)
         self.assertIsNone(row["utilisation_of_peak"])

@@ -10,8 +10,7 @@ import gin
 import tensorflow as tf
 
 from zoo import gin_checks
-from zoo.benchmark import hardware as machines
-from zoo.benchmark import operations
+from zoo.benchmark import accelerators, operations
 from zoo.benchmark.hardware import Hardware
 from zoo.doctor import versions
 from zoo.experiment import Experiment, Program
@@ -21,7 +20,7 @@ from zoo.strategy import Choice
 
 def describe(experiment: Experiment, choice: Choice, hardware: Hardware) -> dict:
     """What a row says before anything is built, and so of a failed measurement too."""
-    found, about = machines.price(hardware, experiment.usd_per_hour)
+    found, about = accelerators.price(hardware.accelerator, hardware.chips, experiment.usd_per_hour)
     price = dict.fromkeys(("usd_per_hour", "price_kind", "price_as_of", "price_includes_host", "price_source"))
     if found:
         price = {
@@ -100,7 +99,7 @@ def utilisation(
         count = operations.training(model) if mode == "train" else operations.forward(model)
     except ValueError as error:
         return {"flops_per_example": None, "utilisation_note": str(error)}
-    datasheet = machines.peak(hardware, precision, tf32)
+    datasheet = accelerators.peak(hardware.accelerator, hardware.chips, precision, tf32)
     return {
         "flops_per_example": count,
         "peak_flops": datasheet and datasheet[0],

@@ -40,6 +40,19 @@ def read(path: str) -> list[dict]:
     return [_row(path, number, line) for number, line in enumerate(lines[:-1], start=1) if line.strip()]
 
 
+def read_one(path: str) -> dict:
+    """The row that a training leaves as `result.json`.
+
+    Raises:
+      UserError: if it is none.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            return _row(path, 1, file.read())
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: can't be read ({getattr(error, 'strerror', 'not UTF-8')}).") from error
+
+
 def _row(path: str, number: int, line: str) -> dict:
     try:
         row = json.loads(line)
