@@ -9,7 +9,7 @@ train: $(READY)
 	$(VENV)/bin/python -m zoo.train --gin_file=gin/resnet_tpu.gin --gin_file=gin/smoke.gin
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest --numprocesses=2 --dist=loadfile
+	$(VENV)/bin/python -m pytest --numprocesses=2 --dist=loadscope
 
 lint: $(READY)
 	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
